@@ -66,7 +66,7 @@ static void with_length(char *out, size_t size, const char *type, const char *bo
     CHECK(n > 0 && (size_t)n < size);
 }
 
-/* `event` as a chunk: its size, the line, the empty line. */
+/* `event` as a chunk: the size, the line, the empty line. */
 static void chunk(char *out, size_t size, const char *event)
 {
     int n = snprintf(out, size, "%zx\r\n%s\r\n", strlen(event), event);

@@ -1,4 +1,4 @@
-/* The cost of clients' keys per request: finding a key among ten thousand, its limits, and counting
+/* The cost of clients' keys per request: finding a key among ten thousand, the limits, and counting
  * at the end; and the cost of an unknown key.
  *
  *   build/tests/bench/keys_bench [KEYS] */

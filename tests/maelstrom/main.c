@@ -169,7 +169,7 @@ static json_t *handle(struct server *s, const char *type, const json_t *body)
         return error_body(UNAVAILABLE, "no init yet");
     mael_node_begin(s->node, clock_us(CLOCK_MONOTONIC)); /* clients come when all nodes are up */
     if (strcmp(type, "topology") == 0)
-        return json_pack("{s:s}", "type", "topology_ok"); /* gossip makes its own */
+        return json_pack("{s:s}", "type", "topology_ok"); /* gossip has another topology */
     if (strcmp(type, "broadcast") == 0 || strcmp(type, "add") == 0)
         return handle_add(s, type, body);
     if (strcmp(type, "read") == 0)

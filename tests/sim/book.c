@@ -34,7 +34,7 @@ struct key {
      * tolerance: a later process may pass for this process (docs/jepsen-lite.md, "Known
      * limits"). */
     bool off;
-    bool early_at[NODES]; /* per router: `early`, in its present life */
+    bool early_at[NODES]; /* per router: `early`, in the router's present life */
 };
 
 struct fact {
@@ -46,7 +46,7 @@ struct engine {
     uint64_t starts[PROCESSES];   /* [0]: never shown */
     unsigned processes, first;    /* `first`: the first process with the engine's present name */
     uint64_t newest;              /* latest start time that any router has read */
-    uint64_t read[SIM_NODES_MAX]; /* start time that each node read last in its life */
+    uint64_t read[SIM_NODES_MAX]; /* start time that each node read last in the present life */
 };
 
 struct sim_book {
@@ -388,7 +388,7 @@ static void have(struct sim_world *w, struct world_node *n, struct having *out)
         out[i].oldest_ms = UINT64_C(1000) * crdt_registry_oldest_s(r, (unsigned)out[i].slot);
         const struct crdt_incarnation *now =
             &crdt_registry_at(r, (unsigned)out[i].slot)->incarnation;
-        /* A raise is a loss of the cache that shows no start of its own. */
+        /* A raise is a loss of the cache without a start of its own. */
         if (now->raises == 0)
             out[i].process = process_of(&w->book->engines[i], now->started);
     }

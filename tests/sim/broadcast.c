@@ -1,6 +1,6 @@
-/* Maelstrom's broadcast workload in virtual time: its nodes (tests/maelstrom/node.h), links with
- * equal delays, a mix of reads and broadcasts at random nodes, and a count of messages between
- * nodes per operation. */
+/* Maelstrom's broadcast workload in virtual time: nodes (tests/maelstrom/node.h), links with equal
+ * delays, a mix of reads and broadcasts at random nodes, and a count of messages between nodes per
+ * operation. */
 #include <stdlib.h>
 #include <string.h>
 

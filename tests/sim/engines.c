@@ -8,7 +8,7 @@
 
 enum {
     PROBE_US = 500000,
-    NAMED_US = 20000000, /* how much longer than its TTL a name is kept: clocks, and a sweep */
+    NAMED_US = 20000000, /* how much longer than the TTL a name is kept: clocks, and a sweep */
 };
 
 void sim_engines_open(struct sim_world *w)

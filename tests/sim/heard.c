@@ -7,7 +7,7 @@
 
 enum {
     ADDRESS_US = 500000,  /* time from a moved peer's first packet until it is followed */
-    DEAF_US = 75000000,   /* longer than two quarantines, one at either end */
+    DEAF_US = 75000000,   /* longer than two quarantines, a quarantine at either end */
     FORGET_US = 30000000, /* beyond the time after which the dead are forgotten */
 };
 
@@ -77,7 +77,7 @@ void sim_heard_deliver(struct sim_world *w, struct world_node *n, struct world_d
         seen->at = d->source;
         seen->at_since_us = w->world.now_us;
     }
-    /* A held hello is not read (seed 65, long). A hello gets no answer if its sender began a life
+    /* A held hello is not read (seed 65, long). A hello gets no answer if the sender began a life
      * below the last life. An answer may come when that life is forgotten (gossip/stamps.h; seed
      * 825326335, long). */
     if (after.hellos_held == before.hellos_held && (answered || d->bytes[0] != GOSSIP_PACKET_HELLO))

@@ -106,8 +106,7 @@ void sim_clog_link(struct sim_world *w)
 }
 
 /* For a while some others' large packets, with observations, do not reach a node; all other packets
- * do. Links of a node that looks for the others stay: its own introduction is a large packet
- * too. */
+ * do. Links of a node that looks for the others stay: the introduction is a large packet too. */
 static void ways_narrow(struct sim_world *w, unsigned to)
 {
     for (unsigned from = 0; from < w->config.nodes; from++) {
@@ -127,7 +126,7 @@ void sim_narrow_one(struct sim_world *w)
         ways_narrow(w, i);
 }
 
-/* Widens the links from and to a starting node: its introduction is a large packet, and so are the
+/* Widens the links from and to a starting node: the introduction is a large packet, and so are the
  * answers. */
 static void ways_widen(struct sim_world *w, unsigned node)
 {
@@ -197,7 +196,7 @@ void sim_start_again(void *context, struct world_event *e)
     if (w->world.closing || w->world.nodes[e->node].up || w->world.nodes[e->node].life != e->a)
         return;
     w->restarts++;
-    /* Known not to be found until its clock has caught up: a node at another address, with a clock
+    /* Known not to be found until the clock has caught up: a node at another address, with a clock
      * set back by more than the time of the others' next call (gossip/stamps.h). */
     struct world_node *n = &w->world.nodes[e->node];
     bool elsewhere =
@@ -385,7 +384,7 @@ static void rejoin_now(void *context, struct world_event *e)
     sim_later(w, away_ms * SIM_MS, sim_start_again, e->node, n->life);
 }
 
-/* A node gets no more requests, and restarts when all others have its deltas. So only later events
+/* A node gets no more requests, and restarts when all others have the deltas. So only later events
  * can be lost to the node. */
 void sim_rejoin(struct sim_world *w)
 {

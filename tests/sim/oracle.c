@@ -158,7 +158,7 @@ static int ascending(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* A router that is ignored because of its nonsense has no vote. */
+/* A router that is ignored because of nonsense has no vote. */
 static bool votes(const struct world_node *n, const struct world_node *other)
 {
     struct gossip_member m;
@@ -169,8 +169,8 @@ static bool votes(const struct world_node *n, const struct world_node *other)
     return p == NULL || node_peer_counts(p);
 }
 
-/* A node jumps to the median of all visible times, its own time before included. A node that jumped
- * lately may count with its time before. */
+/* A node jumps to the median of all visible times, including the node's own time before. A node
+ * that jumped lately may count with its time before. */
 static void jump_check(struct sim_world *w, struct world_node *n, int64_t from_ms)
 {
     int64_t least[SIM_NODES_MAX], most[SIM_NODES_MAX];

@@ -159,10 +159,10 @@ static const struct traits {
 } profiles[] = {
     [SIM_CALM] = {"calm", NULL, 0, 1},
     [SIM_STRICT] = {"strict", trouble_strict, 600, 6},
-    [SIM_JOIN] = {"join", trouble_join, 600, 15}, /* a snapshot just begun takes its time */
+    [SIM_JOIN] = {"join", trouble_join, 600, 15}, /* a snapshot just begun takes time */
     [SIM_STORM] = {"storm", trouble_storm, 600, 45},
     [SIM_PRESSURE] = {"pressure", trouble_storm, 600, 45},
-    [SIM_LONG] = {"long", trouble_long, 60000, 90}, /* a quarantine takes its time */
+    [SIM_LONG] = {"long", trouble_long, 60000, 90}, /* a quarantine takes time */
     [SIM_ONE_SEED] = {"one-seed", trouble_one_seed, 600, 45},
     [SIM_WAN] = {"wan", trouble_wan, 1200, 45},
     [SIM_CHURN] = {"churn", trouble_churn, 1000, 45},
@@ -226,7 +226,7 @@ void sim_trouble_end(struct sim_world *w)
             dead++;
             if (n->up)
                 sim_node_crash(w, i);
-            n->life++; /* makes its planned return void */
+            n->life++; /* makes the planned return void */
         } else if (!n->up) {
             sim_node_start(w, i, false);
         } else if (n->leaving) {

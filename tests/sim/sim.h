@@ -10,7 +10,8 @@
  *
  * A run has three parts: the cluster starts; `seconds` of work and trouble; then everything is
  * healed, the work ends, and within a bounded time all routers must agree on exactly the
- * observations. A broken rule prints its name, the time and the seed, and ends the process. */
+ * observations. A broken rule prints the rule's name, the time and the seed, and ends the
+ * process. */
 #ifndef TESTS_SIM_SIM_H
 #define TESTS_SIM_SIM_H
 
@@ -45,7 +46,7 @@ enum sim_profile {
     SIM_STORM,    /* everything */
     SIM_PRESSURE, /* everything, and indexes smaller than the observations need */
     SIM_LONG,     /* everything, seldom, for an hour: keys, members and observations grow old */
-    SIM_ONE_SEED, /* everything, no node announces its address, and addresses change */
+    SIM_ONE_SEED, /* everything, no node announces an address, and addresses change */
     SIM_WAN,      /* two regions, or every node far from every other; half of the runs without
                    * trouble: then no node may be suspected */
     SIM_CHURN,    /* replicas are replaced, each by a replica with a new name */
@@ -73,11 +74,11 @@ struct sim_config {
     bool spread_start;     /* nodes start over several seconds */
     uint32_t forget_us;    /* 0: gossip's own */
     uint32_t away_ms_max;  /* absence of a router */
-    bool clocks_rise;      /* no clock is set back while its router is away */
+    bool clocks_rise;      /* no clock is set back while the router is away */
     double elsewhere;      /* chance of a return at another address */
     bool far_all;          /* each node is far from every other */
     bool quiet;            /* no trouble beyond the network's usual trouble */
-    unsigned unadvertised; /* 1 node in `unadvertised` does not announce its address; 0: all do */
+    unsigned unadvertised; /* 1 node in `unadvertised` does not announce an address; 0: all do */
     unsigned seeds;        /* the first `seeds` nodes are all nodes' seeds */
     bool verbose;
 };
@@ -203,9 +204,9 @@ static inline uint64_t sim_wall_ms(const struct sim_world *w)
 void sim_nodes_open(struct sim_world *w);
 /* A router begins a life. */
 void sim_node_start(struct sim_world *w, unsigned node, bool elsewhere);
-/* The router's process is gone, with all its state. */
+/* The router's process is gone, with all state. */
 void sim_node_crash(struct sim_world *w, unsigned node);
-/* The node announces its departure, and is gone a little later. */
+/* The node announces the departure, and is gone a little later. */
 void sim_node_leave(struct sim_world *w, unsigned node);
 
 /* --- net.c ---------------------------------------------------------------------------------- */
@@ -239,7 +240,7 @@ void sim_engines_look(struct sim_world *w);
 /* --- work.c --------------------------------------------------------------------------------- */
 
 void sim_work_begin(struct sim_world *w);
-/* A request at a node, now. `last` (may be NULL) is the fact that its last point showed. */
+/* A request at a node, now. `last` (may be NULL) is the fact shown by the last point. */
 struct sim_fact {
     uint64_t id48;
     uint8_t code;
@@ -283,7 +284,7 @@ void sim_rejoin(struct sim_world *w);
 void sim_nonsense(struct sim_world *w);
 /* The translator in front of a node changes the node's address. */
 void sim_translated_anew(struct sim_world *w);
-/* An event: the node is back, if its life still has the same number. */
+/* An event: the node is back, if the life still has the same number. */
 void sim_start_again(void *context, struct world_event *e);
 /* A node has met the others and taken the first chunk of a snapshot. */
 void sim_nemesis_joining(struct sim_world *w, struct world_node *n);
@@ -292,7 +293,7 @@ void sim_nemesis_joining(struct sim_world *w, struct world_node *n);
 
 struct sim_book *sim_book_create(void);
 void sim_book_free(struct sim_book *b);
-/* An engine's process begins; a router has read its start time. */
+/* An engine's process begins; a router has read the start time. */
 void sim_book_started(struct sim_world *w, unsigned engine);
 /* The engine's later processes belong to another engine. */
 void sim_book_replaced(struct sim_world *w, unsigned engine);
@@ -306,8 +307,8 @@ void sim_book_set(struct sim_world *w, const struct world_node *n);
 /* The node's clock, which had been in generation `ahead`, was set back: observations from what is
  * now the future may be there, moved back as much. */
 void sim_book_set_back(struct sim_world *w, const struct world_node *n, uint32_t ahead);
-/* The node may have forgotten the engine's name, if in its view no router named the engine for
- * long. */
+/* The node may have forgotten the engine's name, if no router named the engine for long in the
+ * node's view. */
 void sim_book_dropped(struct sim_world *w, const struct world_node *n, unsigned engine);
 /* A router has sent the prompt to the engine, now. */
 void sim_book_observed(struct sim_world *w, struct world_node *n, unsigned engine, uint64_t id48,
@@ -316,7 +317,7 @@ void sim_book_observed(struct sim_world *w, struct world_node *n, unsigned engin
  * made this observation. */
 bool sim_book_seen(struct sim_world *w, const struct world_node *n, unsigned engine,
                    uint64_t started, uint64_t id48, uint8_t code, uint32_t generation);
-/* Checks that the node still has its observations of this life. */
+/* Checks that the node still has the observations of this life. */
 void sim_book_kept(struct sim_world *w, struct world_node *n);
 /* Checks that all nodes have the observations of every living node. */
 void sim_book_spread(struct sim_world *w);
@@ -354,7 +355,7 @@ int sim_number_of(const struct sim_world *w, uint64_t node);
 
 /* A datagram reaches a router. */
 void sim_heard_deliver(struct sim_world *w, struct world_node *n, struct world_datagram *d);
-/* A datagram goes to an address without its target. */
+/* A datagram goes to an address without the target. */
 void sim_heard_missed(void *context, unsigned from, const struct gossip_address *to,
                       const uint8_t *bytes);
 /* A member's state changes in the router's view. */

@@ -64,7 +64,7 @@ static void options_of(struct node_options *o, const struct bench_node_setup *se
         fail("settings", error.text);
 }
 
-/* As in the daemon: touches memory before its use. */
+/* As in the daemon: touches memory before use. */
 static void prepare_memory(const struct node *node)
 {
     void *memory;

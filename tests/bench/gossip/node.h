@@ -1,5 +1,5 @@
-/* A router as in the daemon (router, replication, shell with all its ports), without engines: a
- * bench adds observations and requests by hand. */
+/* A router as in the daemon (router, replication, shell with all ports), without engines: a bench
+ * adds observations and requests by hand. */
 #ifndef TESTS_BENCH_GOSSIP_NODE_H
 #define TESTS_BENCH_GOSSIP_NODE_H
 

@@ -15,7 +15,7 @@ struct beliefs {
     struct kv_tree *trees[ENGINES_MAX];
     unsigned engine; /* of the present message */
     uint64_t stored; /* blocks stored in that message */
-    /* The last prompt looked at: chains of its blocks, tokens before its checkpoints. */
+    /* The last prompt looked at: chains of the blocks, tokens before the checkpoints. */
     struct engine_feed own;
     uint64_t unique;
     uint64_t *chains;

@@ -14,7 +14,7 @@ struct beliefs *beliefs_open(const struct play *p);
 void beliefs_close(struct beliefs *b);
 /* Returns the number of blocks stored. */
 uint64_t beliefs_message(struct beliefs *b, unsigned engine, struct slice payload);
-/* Before the prompt is sent: asks its router for the beliefs about all engines now. */
+/* Before the prompt is sent: asks the router for the beliefs about all engines now. */
 void beliefs_ask(struct node_router *r, const struct node_request *request, uint64_t now_ms);
 /* Compares the beliefs about an engine, in the router's slot for it, with the truth. */
 void beliefs_look(struct beliefs *b, const struct flight *f, unsigned engine,

@@ -30,7 +30,7 @@ static struct sim_model_config model_drawn(struct prng *prng)
     };
 }
 
-/* Tokens of the longest prompt with its answer. */
+/* Tokens of the longest prompt with the answer. */
 static double longest(const struct workload *w)
 {
     double tokens = 0;
@@ -115,7 +115,7 @@ static void mix(struct quality_case *c, unsigned number)
     }
 }
 
-/* Slows down the engine at the first address, with all its ranks. */
+/* Slows down the engine at the first address, with all ranks. */
 static void slow_down_one(struct quality_case *c)
 {
     for (unsigned k = 0; k < (c->ranks > 0 ? c->ranks : 1); k++)

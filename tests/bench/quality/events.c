@@ -24,8 +24,8 @@ struct scenario {
     const char *name, *says;
     unsigned routers[COUNTS];   /* 0: no more */
     double points, ttft, right; /* promised: at most this distance from perfect knowledge, in points
-                                 * and times its TTFT; at least this share of right beliefs, in %.
-                                 * 0: not promised */
+                                 * and times the TTFT there; at least this share of right beliefs,
+                                 * in %. 0: not promised */
     bool no_worse;              /* at most a point worse than without events */
     uint32_t block;             /* 0: as set */
     double cache;

@@ -114,7 +114,7 @@ static void add(double *sum, double more)
     *sum = *sum < 0 || more < 0 ? -1 : *sum + more;
 }
 
-/* An address reports the sums of its ranks, and each rank by itself. */
+/* An address reports the sums of the ranks, and each rank by itself. */
 static bool address_scrape(struct play *p, unsigned first, struct node_scrape *all,
                            struct node_scrape *ranks)
 {

@@ -1,6 +1,6 @@
 /* Perfect knowledge: the rule of the router, which looks into the engines instead of learning. It
  * sees true caches, queues, speeds, slots, memory and adapters. A router's distance from this bound
- * is the price of its ignorance. */
+ * is the price of ignorance. */
 #include <math.h>
 
 #include "node/route/cost.h"

@@ -32,7 +32,7 @@ struct quality_case {
     double pace;  /* a second factor, to load the engines; figures are not divided by it */
     double bytes_per_token;
     double delay_ms, loss; /* between routers */
-    /* An answer is part of the next prompt of its conversation, and the engine has the answer
+    /* An answer is part of the next prompt of the conversation, and the engine has the answer
      * cached. False: no prompt contains any answer. */
     bool answers_return;
     enum leading leading;
@@ -75,11 +75,11 @@ struct sample {
     double sent_s, ttft_s, end_s; /* sent_s: since the run began; others: since sending */
     double prompt_tokens, cached_tokens;
     uint32_t engine;
-    uint32_t turn;         /* number of the turn in its conversation */
+    uint32_t turn;         /* number of the turn in the conversation */
     const struct ask *ask; /* of the workload */
 };
 
-/* In a run with KV events: the readers' counts at its end, and the routers' beliefs about
+/* In a run with KV events: the readers' counts at the end, and the routers' beliefs about
  * checkpoints of prompts at each engine (belief.h). */
 struct events_seen {
     unsigned feeds, live, speak; /* subscriptions; live, and speaking, subscriptions */

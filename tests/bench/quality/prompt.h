@@ -1,8 +1,8 @@
-/* A prompt in the bench: the identity of its text, but not the text.
+/* A prompt in the bench: the identity of the text, but not the text.
  *
  * A prompt is a row of units of equal size. Equal prefixes of units are equal text. The engine cuts
  * the text into blocks of tokens, the router into blocks of bytes. The two do not coincide, and the
- * bytes of a unit vary with its contents. */
+ * bytes of a unit vary with the contents. */
 #ifndef TESTS_BENCH_QUALITY_PROMPT_H
 #define TESTS_BENCH_QUALITY_PROMPT_H
 
@@ -29,7 +29,7 @@ static inline uint64_t prompt_tokens(const struct prompt *p)
 bool prompt_continues(const struct prompt *p, const struct prompt *next);
 /* The engine's names of the blocks: by all text up to the block, or (`any_place`) by the block
  * alone; then a unit has whole blocks only. `unique` identifies the tail. No later prompt has the
- * last `dropped_tokens`, whatever its units: the template drops them (thinking) or moves them next
+ * last `dropped_tokens`, with whatever units: the template drops them (thinking) or moves them next
  * time. The caller frees the result. */
 void prompt_names(const struct prompt *p, uint32_t block_tokens, bool any_place, uint64_t unique,
                   uint32_t dropped_tokens, struct sim_chain *out);

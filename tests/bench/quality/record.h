@@ -17,12 +17,12 @@ void record_close(void);
 void record_row(const struct quality_case *c, const char *says, const struct chooser *chooser,
                 const struct figures *f);
 /* Writes a line of output, "kept" or "BROKEN", and a line of the file. `format` begins with the
- * promise's name, a colon, its subject, and another colon. Returns `kept`. */
+ * promise's name, a colon, the subject, and another colon. Returns `kept`. */
 bool record_promise(bool kept, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 enum { RECORD_BROKEN_MAX = 128 }; /* further promises are counted, and never in `known` */
 enum record_status { RECORD_KEPT = 0, RECORD_BROKEN = 1, RECORD_KNOWN = 3 };
-/* Prints a line that names the promises broken since record_open(), each up to its second colon,
+/* Prints a line that names the promises broken since record_open(), each up to the second colon,
  * and returns the exit status: RECORD_KNOWN if all are in `known` (such names with semicolons
  * between them; NULL: nothing). */
 enum record_status record_verdict(const char *known);

@@ -1,4 +1,4 @@
-/* The regret of the default policy: its excess over the best rival of each case. */
+/* The regret of the default policy: the excess over the best rival of each case. */
 #ifndef TESTS_BENCH_QUALITY_REGRET_H
 #define TESTS_BENCH_QUALITY_REGRET_H
 

@@ -4,7 +4,7 @@
 
 #include "tests/bench/quality/chooser.h"
 
-/* Figures of the answered requests. Seconds are the workload's: times its speed. */
+/* Figures of the answered requests. Seconds are the workload's: times the speed. */
 struct figures {
     double cached; /* share of prompt tokens */
     double ttft_s, p50_s, p99_s, end_s;

@@ -172,7 +172,7 @@ static unsigned queue_uncached(struct play *p, struct flight *f)
     return sent(p, f, least(p, costs));
 }
 
-/* Each engine gets work in proportion to its speed, whatever it has under way. */
+/* Each engine gets work in proportion to the speed, whatever it has under way. */
 static unsigned by_speed(struct play *p, struct flight *f)
 {
     const struct view *v = view_of(p, f);

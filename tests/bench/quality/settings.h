@@ -16,7 +16,7 @@ struct settings {
     double speed;         /* 0: 1, 30 and 0.1 */
     double seed, draws, asks;
     double mixed; /* more draws, of fleets with random speeds of engines */
-    double draw;  /* 1 ...: only that draw, with its table; 0: all */
+    double draw;  /* 1 ...: only that draw, with a table; 0: all */
     double engines, clients, cache, block;
     double seeds, events_delay_ms; /* only for events: seeds of a mean; delay of a message */
     double answers; /* 1: answers return in the next prompt; only for coding and miniswe */

@@ -1,4 +1,4 @@
-/* Workloads from the traces of ../shared/traces (its README.md gives their sources). */
+/* Workloads from the traces of ../shared/traces (the README.md there gives the sources). */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>

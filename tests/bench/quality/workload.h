@@ -1,7 +1,7 @@
 /* The clients' requests: conversations, from a trace or from a generator with a fixed seed.
  *
- * A conversation begins when a client is free (closed loop) or at its time (open loop). Its next
- * request is sent after the previous answer and the user's pause. */
+ * A conversation begins when a client is free (closed loop) or at a given time (open loop). The
+ * next request is sent after the previous answer and the user's pause. */
 #ifndef TESTS_BENCH_QUALITY_WORKLOAD_H
 #define TESTS_BENCH_QUALITY_WORKLOAD_H
 
@@ -53,10 +53,9 @@ double workload_distinct_tokens(const struct workload *w);
 
 /* Half 1 is for tuning, 2 for reports, 0: all. `talks_max` 0: no limit. */
 bool workload_coding(struct workload *out, const char *folder, unsigned half, unsigned talks_max);
-/* Twenty runs of an agent, with the texts of its prompts. */
+/* Twenty runs of an agent, with the texts of the prompts. */
 bool workload_miniswe(struct workload *out, const char *folder);
-/* Mooncake's hour of a chat service, its arrivals spread evenly over the 3 s they are rounded
- * to. */
+/* Mooncake's hour of a chat service, arrivals spread evenly over the 3 s they are rounded to. */
 bool workload_conversation(struct workload *out, const char *folder);
 /* Azure's arrivals of a chat service: lengths only, so prompts share nothing. */
 bool workload_azure(struct workload *out, const char *folder);
@@ -76,7 +75,7 @@ workload_generate workload_tenants;   /* the same system prompt under the salts 
 workload_generate workload_distinct;  /* prompts share nothing */
 workload_generate workload_little;    /* 1 prompt in 10 shares something */
 workload_generate workload_popular;   /* a long prefix of most prompts, a new prefix each minute */
-/* A prefix of few prompts, then of nearly all, then of few again; its units are below
+/* A prefix of few prompts, then of nearly all, then of few again; the prefix's units are below
  * CREST_UNITS. */
 workload_generate workload_crest;
 workload_generate workload_short; /* chats of short texts */

@@ -98,7 +98,7 @@ static void active_remove(struct client *c, struct exchange *ex)
 
 static void start(struct client *c, struct exchange *ex, bool fresh);
 
-/* The exchange is over; its connection was closed or made idle before. */
+/* The exchange is over; the connection was closed or made idle before. */
 static void finish(struct client *c, struct exchange *ex, const char *failure)
 {
     ex->end_ns = uv_hrtime();

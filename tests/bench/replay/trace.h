@@ -8,8 +8,8 @@
  * are the system prompt. A turn may carry real text instead of ids.
  *
  * A trace is a closed loop or timed. In a closed loop a session starts when a slot is free, and
- * every turn comes `think_s` after the answer to the previous turn. A timed trace starts its
- * sessions at `start_s`. Seconds are the trace's; the replay divides them. */
+ * every turn comes `think_s` after the answer to the previous turn. A timed trace starts sessions
+ * at `start_s`. Seconds are the trace's; the replay divides them. */
 #ifndef TESTS_BENCH_REPLAY_TRACE_H
 #define TESTS_BENCH_REPLAY_TRACE_H
 

@@ -78,7 +78,7 @@ static void put_messages(struct service *s, const char *name, struct buf *body)
         put_words(body, conversation << 20 | i << 10, TURN_WORDS);
         PUT(body, "\"}");
     }
-    if (conversation % 4 == 1) /* an agent that reminds its model */
+    if (conversation % 4 == 1) /* an agent that reminds the model */
         PUT(body, ",{\"role\":\"system\",\"content\":\"Be brief.\"}");
     PUT(body, "]");
 }

@@ -74,7 +74,7 @@ static size_t sent_before(const struct service_client *c)
     return n;
 }
 
-/* The client shows its manner from now on. */
+/* The client shows the manner from now on. */
 static void trouble(struct service_client *c)
 {
     c->troubled = true;
@@ -327,7 +327,7 @@ static void on_ended(void *owner, bool reset)
         bool whole = c->in_body && c->framing == HTTP_BODY_UNTIL_CLOSE && !reset;
         bool race = c->answering > 0 && !a->status && s->world.now_us - a->begun_us < RACE_US;
         bool after_last = c->answering > 0 && c->asks[c->answering - 1]->answer_closes;
-        /* Bytes behind a request may meet a closed socket if its answer closes. The reset overtakes
+        /* Bytes behind a request may meet a closed socket if the answer closes. The reset overtakes
          * the end of that answer. */
         bool overtaken = reset && c->in_body && c->framing == HTTP_BODY_UNTIL_CLOSE &&
                          c->answering + 1 < c->count;

@@ -19,7 +19,7 @@ struct carried {
     struct service_attempt *spoilt;
 };
 
-/* An engine's life, from start to end of its process. */
+/* An engine's life, from start to end of the process. */
 struct life {
     struct sim_engine sim; /* first: its server is the carrier's context */
     struct service *service;
@@ -33,7 +33,7 @@ static inline struct life *life_of(const struct service_engine *e)
     return e->engine;
 }
 
-/* A request reached the engine; its answer ended. */
+/* A request reached the engine; the answer ended. */
 void service_attempt_begin(struct life *l, struct carried *k);
 void service_attempt_end(struct service *s, struct service_attempt *a, bool whole);
 /* Plans an event of a connection; void (NULL) if another request is in service by then. */

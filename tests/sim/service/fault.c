@@ -57,7 +57,7 @@ static enum service_ill draw_ill(struct service *s)
 /* On a day of few kinds: long enough to be judged. */
 static void lone_trouble(struct service *s)
 {
-    /* The same engine all day, so its peers are in no back-off for earlier faults. */
+    /* The same engine all day, so the peers are in no back-off for earlier faults. */
     unsigned engine = (unsigned)service_below(s, s->engine_count);
     if (s->day == SERVICE_LONE)
         engine = s->rock == 0 ? 1 : 0;

@@ -9,7 +9,7 @@
 #include "tests/sim/service/service.h"
 
 enum {
-    FAR_MOST_US = 150000, /* in one direction: a round trip of 300 ms */
+    FAR_MOST_US = 150000, /* per direction: a round trip of 300 ms */
     FAR_BYTES = 65536,    /* every system buffers that much on such a link */
     FOLLOWS_US = 20000000,
 };
@@ -67,7 +67,7 @@ static void runs_short(void *context, struct world_event *event)
     if (err == ERR_FULL && service_chance(s, 0.5)) /* no port is left towards one address */
         short_of->engine = (unsigned)service_below(s, s->engine_count);
     for (unsigned i = 0; i < s->engine_count && service_router_up(&s->routers[router]); i++) {
-        /* An engine that owes a probe its answer, and lets the probe wait, is avoided for that. */
+        /* An engine that owes a probe an answer, and lets the probe wait, is avoided for that. */
         if (!service_is_blamed(s, router, i) && !service_owes_answer(s, router, i))
             short_of->used |= UINT64_C(1) << i;
     }

@@ -27,7 +27,7 @@ static void ill_over(void *context, struct world_event *event)
         service_engine_heal(s, event->node);
 }
 
-/* Another key, no template, another context length, ...: the engine rejects requests that its peers
+/* Another key, no template, another context length, ...: the engine rejects requests that the peers
  * accept. */
 static void set_otherwise(struct service *s, struct life *l)
 {

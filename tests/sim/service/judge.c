@@ -43,7 +43,7 @@ static bool has_error_event(const struct service_ask *a)
            (body_has(a, "\"error\":{") || body_has(a, "\"error\": {"));
 }
 
-/* True if a stream has the last event of its API. */
+/* True if a stream has the last event of the API. */
 static bool is_terminated(const struct service_ask *a)
 {
     switch (a->kind) {
@@ -415,7 +415,7 @@ void service_judge_poison(const struct service_attempt *t)
     if (a->service->field.short_of[a->client->router].until_us > a->begun_us)
         return; /* the router cannot check if a port refuses: a death looks like a stale
                  * connection */
-    /* Far away an engine is back before a fresh connection could find its port closed. */
+    /* Far away an engine is back before a fresh connection could find the port closed. */
     unsigned most = a->service->field.far ? 3 : 2;
     if (t->ended_us == 0 && t->end->peer->open && ++a->killed > most)
         service_broken(a->service, "poison", "request %llu killed %u engines",
@@ -479,7 +479,7 @@ static bool is_unwanted(const struct service_ask *a, uint64_t since_us)
     return left || half || (a->ended && a->done_us < since_us);
 }
 
-/* An attempt without a byte of an answer is given up when its limit has passed. */
+/* An attempt without a byte of an answer is given up after the limit. */
 static void silence_judge(struct service *s, const struct service_attempt *t)
 {
     const struct node_options *o = &s->routers[0].options;

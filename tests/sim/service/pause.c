@@ -1,4 +1,4 @@
-/* Rule "cut in a pause": a begun answer must not be cut if its engine would have finished it and
+/* Rule "cut in a pause": a begun answer must not be cut if the engine would have finished it and
  * was silent for less than `stall-cut`. */
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* A run, from its seed. */
+/* A run, from the seed on. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

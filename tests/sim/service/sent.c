@@ -89,7 +89,7 @@ static const char *find(struct slice s, struct slice what)
     return s.len > 0 ? memmem(s.at, s.len, what.at, what.len) : NULL;
 }
 
-/* Removes the usage event, from `from` to `end`. The event right before gets its fingerprint, as in
+/* Removes the usage event, from `from` to `end`. The event right before gets the fingerprint, as in
  * an answer without usage. */
 static void cut_usage(struct buf *body, size_t from, size_t end)
 {

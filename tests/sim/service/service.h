@@ -15,7 +15,7 @@
  *   share    the rule on replicas that fail at once
  *   pause    the rule on engines that pause
  *   use      the rule on engines that are well again
- *   run      a run, from its seed
+ *   run      a run, from the seed on
  *
  * A router is `struct world_node` (tests/lib/world); time, chance, datagrams between routers and
  * the queue of events are the world's. Times are the world's, in microseconds, unless another unit
@@ -73,7 +73,7 @@ struct service_end {
     bool closing; /* `closed` is due */
     bool finished;
     bool gone;               /* the machine vanished silently */
-    uint64_t far_us;         /* in one direction, beyond the usual */
+    uint64_t far_us;         /* per direction, beyond the usual */
     uint32_t address;        /* address used to connect to a named engine; 0: none */
     bool asked;              /* a request was sent here */
     struct service_ask *ask; /* that request, if the engine is odd */
@@ -162,7 +162,7 @@ enum service_ill {
     SERVICE_WELL,
     SERVICE_DOWN,    /* the port refuses */
     SERVICE_STOPPED, /* the process does not run */
-    SERVICE_HANGS,   /* works no more, but passes its health check */
+    SERVICE_HANGS,   /* works no more, but passes the health check */
     SERVICE_SLOW,    /* waits before it works */
     SERVICE_500,     /* answers 500; /health may be well or ill */
     SERVICE_503,
@@ -170,14 +170,14 @@ enum service_ill {
     SERVICE_ERROR_EVENT,         /* 200, and an error event first */
     SERVICE_RESETS,              /* resets the connection in the middle of an answer */
     SERVICE_UNFINISHED,          /* streams that end before their last event */
-    SERVICE_SHORT,               /* a body shorter than its length, and a FIN */
+    SERVICE_SHORT,               /* a body shorter than announced, and a FIN */
     SERVICE_GARBAGE,             /* no HTTP */
     SERVICE_DRAINS,              /* as vLLM: 500 to new requests, then gone */
     SERVICE_DRAINS_503,          /* as SGLang: /health 503, requests are served, then resets */
     SERVICE_CLOSES,              /* closes after each answer, without notice */
     SERVICE_HEALTH_SLOW,         /* only /health is slow */
     SERVICE_STUCK,               /* steps pause, HTTP answers */
-    SERVICE_REJECTS,             /* rejects requests that its peers accept: another setup */
+    SERVICE_REJECTS,             /* rejects requests that the peers accept: another setup */
     SERVICE_LOST_MODEL,          /* lists another model for a while */
     SERVICE_ERROR_LATE,          /* an error event and [DONE], after some text */
     SERVICE_FAR,                 /* no bytes from or to the engine arrive */
@@ -202,7 +202,7 @@ struct service_attempt {
     enum service_ill ill;        /* the engine's last illness during the attempt */
     uint64_t ills;               /* all such illnesses, a bit each */
     bool broken;                 /* the connection broke by itself */
-    bool rejected;               /* the engine rejected a request that its peers accept */
+    bool rejected;               /* the engine rejected a request that the peers accept */
     uint64_t sent_us;            /* last time of bytes of an answer */
     unsigned writes;
     struct buf sent; /* the whole answer, including the head */
@@ -297,7 +297,7 @@ struct service_ask {
     bool usage_asked; /* by the client */
     bool poison;
     bool takes_gzip;
-    bool continues; /* a response that only one engine has */
+    bool continues; /* a response at a single engine */
     unsigned minor;
     bool close;
     bool chunked, expects;
@@ -308,7 +308,7 @@ struct service_ask {
     uint64_t begun_us; /* when the first byte was sent; 0: not yet */
     uint64_t sent_us;  /* when the last byte was sent */
     uint64_t head_us, done_us;
-    bool crossed; /* an unsolicited answer crossed it, and passes for its answer */
+    bool crossed; /* an unsolicited answer crossed it, and passes for the answer */
     bool left;    /* the client left, or broke the rules of HTTP */
     uint64_t left_us;
     bool ended;
@@ -339,7 +339,7 @@ enum service_manner {
     SERVICE_TRICKLES, /* sends a few bytes at a time */
     SERVICE_READS_SLOWLY,
     SERVICE_READS_NOT,   /* from some byte of an answer on */
-    SERVICE_HALF_CLOSES, /* after its request */
+    SERVICE_HALF_CLOSES, /* after the request */
     SERVICE_LEAVES,      /* at some point, by FIN or RST */
     SERVICE_VANISHES,    /* at some point, without FIN or RST */
     SERVICE_STALLS,      /* in the middle of a head or a body */
@@ -421,7 +421,7 @@ struct service_shortage {
 /* Random conditions of a run. */
 struct service_field {
     bool far, odd, shortages, names;
-    uint64_t engines_us[SERVICE_ROUTERS_MAX][SERVICE_ENGINES_MAX]; /* far: delay in one direction */
+    uint64_t engines_us[SERVICE_ROUTERS_MAX][SERVICE_ENGINES_MAX]; /* far: delay per direction */
     uint64_t clients_us;                                           /* at most */
     struct service_shortage short_of[SERVICE_ROUTERS_MAX];
     struct service_name dns[SERVICE_ENGINES_MAX];
@@ -443,7 +443,7 @@ struct service_host {
 void service_field_draw(struct service *s);
 void service_field_begin(struct service *s);
 void service_field_end(struct service *s);
-/* Extra delay, in one direction, of the end's connection. */
+/* Extra delay, per direction, of the end's connection. */
 uint64_t service_field_far_us(struct service *s, const struct service_end *e);
 /* For a connection to be opened now: 0, or the missing resource, at once (`*late`: by an event). */
 int service_field_short_of(struct service *s, const struct service_host *h, bool *late);
@@ -467,7 +467,7 @@ void service_judge_all(struct service *s);
 void service_judge_poison(const struct service_attempt *t);
 /* True if the client got a usable part of the answer. */
 bool service_has_content(const struct service_ask *a);
-/* A request has its answer, or was cut, or its client left. */
+/* A request has an answer, or was cut, or the client left. */
 void service_judge_ask(struct service_ask *a);
 /* Everything is healed, and no request is open. */
 void service_judge_rest(struct service *s);

@@ -8,7 +8,7 @@
 #include "tests/sim/service/service.h"
 
 enum {
-    WAY_US = 120, /* least delay in one direction */
+    WAY_US = 120, /* least delay per direction */
     WAY_JITTER_US = 400,
     PIECE_MAX = 4096, /* most bytes that arrive together */
     READ_MAX = 65536,

@@ -8,7 +8,7 @@
 
 enum {
     LOST_US = 1000000,  /* a packet comes again after 200 ms, and two round trips of 300 ms */
-    START_US = 3000000, /* a router that starts does not know its replicas' names yet */
+    START_US = 3000000, /* a router that starts does not know the replicas' names yet */
     /* For routers' reports, probes and readings of metrics: a second each. */
     NEWS_MS = 3000,
     /* The longest back-off, the time for the trial of the router that found the trouble, and the

@@ -48,7 +48,7 @@ static enum access_verdict ask(struct access *a, const char *name, uint64_t now_
     return access_begin(a, key(a, name), now_ms, wait);
 }
 
-/* Begins and ends one request. */
+/* Begins and ends a request. */
 static bool one(struct access *a, const char *name, uint64_t now_ms)
 {
     unsigned wait;
@@ -91,7 +91,7 @@ static void requests_a_minute(void **state)
     access_destroy(a);
 }
 
-/* A steady pace just below the limit is let through; twice that pace is not. */
+/* A steady pace just below the limit is let through; twice the pace is not. */
 static void a_steady_pace(void **state)
 {
     (void)state;
@@ -139,7 +139,7 @@ static void at_once(void **state)
     access_destroy(a);
 }
 
-/* A request outlives its key. A key name in both the old and the new file keeps the counts. */
+/* A request outlives the key. A key name in both the old and the new file keeps the counts. */
 static void another_file(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The file of client keys: its lines, and the owner of a key. */
+/* The file of client keys: the lines, and the owner of a key. */
 #include "node/access/table.h"
 
 #include <stdio.h>

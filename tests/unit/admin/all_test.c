@@ -17,7 +17,7 @@ static void open_world(bool joins)
                                  .replicas = 2, .quiet = true, .joins = joins, .seed = 1});
 }
 
-/* Checks the status of the answer and returns its JSON. */
+/* Checks the answer's status and returns the JSON. */
 static json_t *ask(const char *target, int wanted)
 {
     char request[256];

@@ -20,7 +20,7 @@ static void the_page_of_admin_calls_names_each(void **state)
         char path[64];
         (void)snprintf(path, sizeof path, "%s%s%s", row->path, row->argument != NULL ? "?" : "`",
                        row->argument != NULL ? row->argument : "");
-        /* Calls of one kind share a row of the page, so the path alone suffices. */
+        /* Calls of the same kind share a row of the page, so the path alone suffices. */
         if (strstr(page, path) == NULL && strstr(page, row->path) == NULL)
             fail_msg("docs/admin-api.md does not name %s %s", row->method, path);
     }

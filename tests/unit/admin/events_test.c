@@ -71,7 +71,7 @@ static void count_line(void *context, struct slice line)
     lines++;
 }
 
-/* The list also keeps events that the log drops because of their level or a flood. */
+/* The list also keeps events dropped by the log because of their level or a flood. */
 static void events_of_the_log_are_said_in_words(void **state)
 {
     (void)state;
@@ -121,7 +121,7 @@ static void events_of_the_log_are_said_in_words(void **state)
     log_event(&log, LOG_WARN, "tls_handshake_failed", LOG_CSTR("port_of", "admin"),
               LOG_CSTR("from", ""), LOG_CSTR("reason", "alert"));
     expect_last("trouble", "", "A TLS handshake failed at the admin port: alert.");
-    /* All routers see a drain, but only the router that received the request has the event. */
+    /* All routers see a drain, but only the receiver of the request has the event. */
     log_event(&log, LOG_INFO, "replica_drain", LOG_CSTR("replica", "h:1"),
               LOG_CSTR("wish", "drained"), LOG_CSTR("from", "10.0.0.9"));
     expect_last("drain", "h:1",

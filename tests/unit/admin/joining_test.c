@@ -71,7 +71,7 @@ static void who_joins_takes_no_change_of_what_all_share(void **state)
     assert_int_equal(ask("DELETE", "/poison?hash=0123456789abcdef", answer, sizeof answer), 503);
     assert_false(drains());
     assert_true(node_router_replica_present(world.node->router, 0));
-    /* Calls for this router alone, and calls that change nothing, need not wait. */
+    /* Calls for this router alone, and calls without changes, need not wait. */
     assert_int_equal(ask("POST", "/log-level?level=debug", answer, sizeof answer), 200);
     assert_int_equal(ask("GET", "/replicas", answer, sizeof answer), 200);
     assert_int_equal(ask("GET", "/poison", answer, sizeof answer), 200);
@@ -104,7 +104,7 @@ static void who_is_alone_takes_it_at_once(void **state)
     proxy_world_close(&world);
 }
 
-/* Each call that changes something either concerns this router alone or has to wait. */
+/* Each call with a change either concerns this router alone or has to wait. */
 static void the_table_says_which_are_shared(void **state)
 {
     (void)state;

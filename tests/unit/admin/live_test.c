@@ -99,7 +99,7 @@ static void a_fifth_of_the_port_is_left_to_others(void **state)
     proxy_world_close(&world);
 }
 
-/* A viewer's backlog is never more than one text. After the configured time the connection is
+/* A viewer's backlog is at most a single text. After the configured time the connection is
  * closed. */
 static void who_reads_nothing_is_skipped_and_then_cut(void **state)
 {
@@ -135,7 +135,7 @@ static void who_reads_again_goes_on_with_whole_events(void **state)
     proxy_world_room(&world, slow, SIZE_MAX);
     proxy_world_wait(&world, 3000);
     assert_int_equal(viewers(), 1);
-    /* Each event that arrived is whole JSON; skipped frames are missing entirely. */
+    /* Each event in the output is whole JSON; skipped frames are missing entirely. */
     const char *p = memmem(slow->out.at, slow->out.len, "event: ", 7);
     const char *end = slow->out.at + slow->out.len;
     unsigned events = 0, gaps = 0;

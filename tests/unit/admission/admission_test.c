@@ -82,8 +82,7 @@ static void the_budget_is_filled_once(void **state)
     alone_destroy(a.router);
 }
 
-/* A tenant's limit is checked first, and only once: a request that is already counted is not
- * checked again. */
+/* A tenant's limit is checked first, and only once: a counted request is not checked again. */
 static void a_tenant_over_its_limit_is_refused(void **state)
 {
     (void)state;
@@ -141,7 +140,7 @@ static void without_a_replica_the_error_is_passed_on(void **state)
     alone_destroy(a.router);
 }
 
-/* A suspect request waits for a replica without other requests. That replica is reserved; other
+/* A suspect request waits for a replica without other requests. The replica is reserved; other
  * requests go elsewhere meanwhile. The wait is short. */
 static void a_suspect_waits_for_a_replica_to_itself(void **state)
 {

@@ -121,7 +121,7 @@ static void one_that_comes_again_has_its_place(void **state)
     assert_ptr_equal(queue_look_next(&q, &look), &w[1]);
     queue_take(&q, &w[1], 30);
     assert_false(queue_has_waiters(&q, &w[1], QUEUE_ROOM, 7));
-    push(&w[1], 8, 40); /* other replicas serve its model now: still the first request */
+    push(&w[1], 8, 40); /* other replicas serve the model now: still the first request */
     assert_ptr_equal(queue_look_next(&q, &look), &w[1]);
     assert_ptr_equal(w[2].next, &w[3]);
 }
@@ -170,8 +170,8 @@ static void retry_after_is_how_long_those_that_wait_take(void **state)
     assert_int_equal(queue_retry_after_s(&q, QUEUE_ROOM, 3600000), 1);
 }
 
-/* One limit bounds all classes together. Each class has separate lanes and a separate service rate.
- * A request that moves to another class keeps its number. */
+/* All classes share the limit. Each class has separate lanes and a separate service rate. A request
+ * keeps the number in another class. */
 static void classes_are_served_in_their_order(void **state)
 {
     (void)state;
@@ -200,7 +200,7 @@ static void classes_are_served_in_their_order(void **state)
     assert_ptr_equal(queue_look_next(&q, &look), &w[0]);
 }
 
-/* Compares the queue with a list that is searched from the front. */
+/* Compares the queue with a list searched from the front. */
 static void any_order_of_events(void **state)
 {
     (void)state;

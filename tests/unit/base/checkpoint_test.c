@@ -12,7 +12,7 @@ static void test_weights(void **state)
         assert_true(checkpoint_weight((uint8_t)code) > checkpoint_weight((uint8_t)(code - 1)));
 }
 
-/* A position is the sum of all weights up to that position; codes never fall. */
+/* A position is the sum of all weights up to there; codes never fall. */
 static void test_positions_are_sums_of_weights(void **state)
 {
     (void)state;

@@ -154,7 +154,7 @@ static void test_more_event_names_than_rows(void **state)
     assert_int_equal(lines, LOG_EVENTS_MAX - 1 + 2);
 }
 
-/* Any bytes become one line of valid JSON, with the same string up to the cut. */
+/* Any bytes become a line of valid JSON, with the same string up to the cut. */
 static void check_json_line(struct slice value, bool whole)
 {
     char line[LOG_LINE_MAX];

@@ -7,7 +7,7 @@
 enum { S = 1000000 };
 
 /* The seed advertises an address at which nothing listens. Datagrams are sent to the source address
- * of the seed's packets, and the snapshot's connection must use that address, too. */
+ * of the seed's packets, and the snapshot's connection must go there, too. */
 static void a_call_goes_where_the_member_is(void **state)
 {
     (void)state;
@@ -55,7 +55,7 @@ static void ask(struct world *c, unsigned node)
 }
 
 /* A router keeps no events, like an older version. Another router does not answer; the caller waits
- * 2 s for that answer. */
+ * 2 s. */
 static void events_are_asked_of_all(void **state)
 {
     (void)state;

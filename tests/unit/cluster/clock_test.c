@@ -25,7 +25,7 @@ static bool clocks_agree(struct world *c)
     return true;
 }
 
-/* A wall clock that jumped takes effect at a restart. */
+/* A jump of the wall clock takes effect at a restart. */
 static void a_clock_that_is_an_hour_off_heals(void **state)
 {
     (void)state;
@@ -244,7 +244,7 @@ static void what_waited_in_the_socket_tells_no_time(void **state)
     }
 }
 
-/* A slow snapshot carries a time that is past on arrival. The joining router believed that time and
+/* A slow snapshot carries a time already past on arrival. The joining router believed the time and
  * set the clock back. Then the router refused new observations because they came from the future.
  * (Simulation, seed 12 of join.) */
 static void an_answer_that_was_long_on_its_way_tells_an_earlier_time(void **state)

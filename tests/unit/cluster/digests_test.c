@@ -18,7 +18,7 @@ static void test_equal(void **state)
     assert_true(equal("{\"a\":{" CLASSES ",\"floor\":5,\"index\":[{\"generation\":7,\"digest\":"
                       "\"ab\"}]},\"b\":{\"index\":[{\"digest\":\"ab\",\"entries\":{\"x\":[1]},"
                       "\"generation\":7}],\"more\":[{\"a\":\"b\"}]," CLASSES "}}"));
-    /* A router of an older version sends a class that is no longer in use. */
+    /* A router of an older version sends a former class. */
     assert_true(equal("{\"a\":{" CLASSES ",\"index\":[]},"
                       "\"b\":{" CLASSES ",\"log\":\"09\",\"index\":[]}}"));
 }
@@ -61,7 +61,7 @@ static void test_what_differs_is_named(void **state)
                      1 << NODE_DIGEST_REPORTS | 1 << NODE_DIGEST_REGISTRY);
 }
 
-/* A router that knows no other router has the same state as any other such router. */
+/* A router without knowledge of others has the same state as any other such router. */
 static void test_who_joins_is_not_equal(void **state)
 {
     (void)state;

@@ -108,8 +108,8 @@ static void longer_and_unknown_records_are_read(void **state)
     }
 }
 
-/* A build forwards unknown fields unchanged: a third router that gets them from this build agrees
- * with the author. */
+/* A build forwards unknown fields unchanged: a third router, which gets them from this build,
+ * agrees with the author. */
 static void what_is_not_known_is_handed_on(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* A router's figures about the cluster: /metrics, and the digests that other routers compare. */
+/* A router's figures about the cluster: /metrics, and the digests for comparison by other
+ * routers. */
 #include "node/cluster/replication.h"
 
 #include <stdlib.h>
@@ -49,7 +50,7 @@ static bool drops_large(void *context, unsigned from, unsigned to, const uint8_t
     return from == 1 && to == 0 && len > 150;
 }
 
-/* Keep-alives announce deltas that are missing here. */
+/* Keep-alives announce deltas missing here. */
 static void what_is_known_and_missing_is_counted(void **state)
 {
     (void)state;

@@ -73,7 +73,7 @@ static void a_joiner_is_ready_and_news_goes_both_ways(void **state)
     assert_true(node_replication_ready(c.nodes[2].node->replication));
     assert_int_equal(c.nodes[2].events[NODE_REPLICATION_READY], 1);
     assert_non_null(strstr(c.nodes[2].detail[NODE_REPLICATION_READY], "TCP"));
-    assert_in_range(c.nodes[2].events[NODE_REPLICATION_SNAPSHOT_FAILED], 1, 2); /* one per member */
+    assert_in_range(c.nodes[2].events[NODE_REPLICATION_SNAPSHOT_FAILED], 1, 2); /* 1 per member */
     assert_int_equal(c.nodes[2].events[NODE_REPLICATION_TCP_FILTERED], 2);
     assert_true(filtered(&c, 2, 0) && filtered(&c, 2, 1));
 
@@ -121,7 +121,7 @@ static void a_port_that_is_closed_later_is_noticed(void **state)
     assert_false(filtered(&c, 1, 0) || filtered(&c, 1, 2));
     assert_true(node_replication_ready(c.nodes[0].node->replication));
     c.nodes[1].calls_refused = false;
-    world_run(&c, 130 * S); /* one call a minute to two members */
+    world_run(&c, 130 * S); /* 1 call a minute to two members */
     assert_false(filtered(&c, 0, 1) || filtered(&c, 2, 1));
     world_close(&c);
 }

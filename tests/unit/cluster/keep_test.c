@@ -1,4 +1,4 @@
-/* A router's file of state: the bytes, and the part that a restarted router still uses. */
+/* A router's file of state: the bytes, and the part still used after a restart. */
 #include "node/cluster/keep.h"
 
 #include "base/check.h"

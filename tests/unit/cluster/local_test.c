@@ -1,5 +1,5 @@
-/* Replicas on a loopback address: shared while all routers are on one machine, otherwise separate
- * for each router. */
+/* Replicas on a loopback address: shared while all routers are on the same machine, otherwise
+ * separate for each router. */
 #include "node/cluster/replication.h"
 
 #include "base/check.h"

@@ -1,4 +1,4 @@
-/* A member announces malformed names, and many names of replicas that do not exist. */
+/* A member announces malformed names, and many names without a replica. */
 #include "node/cluster/replication.h"
 
 #include "base/err.h"

@@ -1,4 +1,4 @@
-/* A member that is ignored for a while because the packets made no sense. */
+/* A member, ignored for a while because its packets were malformed. */
 #include "node/cluster/replication.h"
 
 #include "base/err.h"

@@ -1,4 +1,4 @@
-/* Data-parallel ranks as seen by several routers: one router reads their number, all use them. */
+/* Data-parallel ranks as seen by several routers: only router 0 reads the number, all use them. */
 #include "node/replica/rank.h"
 #include "node/replica/scrape.h"
 #include "node/route/router_internal.h"
@@ -90,8 +90,8 @@ static void fewer_ranks_are_fewer_everywhere(void **state)
     world_close(&c);
 }
 
-/* A build without ranks sees a replica that the other routers believe down, because that build
- * would find no address in the name. */
+/* To a build without ranks the other routers report the replica down: such a build would find no
+ * address in the name. */
 static void to_older_builds_a_rank_is_down(void **state)
 {
     (void)state;

@@ -284,7 +284,7 @@ static void handshakes_are_read(void **state)
         assert_int_equal(gossip_dial_finish(&dial, recorded_item(&then, 1), 0, &welcome), 0);
         assert_true(welcome.node == 0x2222 && welcome.keys.peer_index == 18);
         assert_true(welcome.keys.speaks.least == 1 && welcome.keys.speaks.greatest == 3);
-        /* Opens the first packet as the responder that made this welcome. */
+        /* Opens the first packet as the author of this welcome. */
         struct gossip_session b = {0};
         b.keys[0] = welcome.keys;
         memcpy(b.keys[0].open, welcome.keys.seal, sizeof b.keys[0].open);

@@ -77,7 +77,7 @@ static void record_chunks(struct recorded *out)
     crdt_state_destroy(s);
 }
 
-/* A summary, the messages that followed, and the rare sections. */
+/* A summary, the following messages, and the rare sections. */
 static void record_message(struct recorded *out)
 {
     struct crdt_state *a = author(), *b = fuzz_state(2);

@@ -272,8 +272,8 @@ static void what_finds_no_room_is_named_and_comes_in_by_itself(void **state)
     world_close(&c);
 }
 
-/* Each half added the last name that fits, and refused the other half's name for ever. Now a half
- * keeps the names it sees up. The other half's name waits until there is room. */
+/* Each half filled the last place with a name, and refused the other half's name for ever. Now a
+ * half keeps the names it sees up. The other half's name waits until there is room. */
 static void two_halves_that_each_add_the_last_name_end_equal(void **state)
 {
     (void)state;
@@ -368,8 +368,8 @@ static void clusters_of_other_names_do_not_meet(void **state)
     world_close(&c);
 }
 
-/* A small table has ids that no table of another size has: the routers never agreed, and reported
- * nothing. */
+/* Ids in a small table are unlike those in a table of any other size: the routers never agreed, and
+ * reported nothing. */
 static void small_indexes_of_unlike_sizes_are_named(void **state)
 {
     (void)state;

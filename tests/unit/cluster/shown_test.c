@@ -1,4 +1,4 @@
-/* How long operators see a router that is gone. */
+/* How long operators see a dead or left router. */
 #include "node/cluster/replication.h"
 #include "tests/lib/test.h"
 #include "tests/lib/world/look.h"
@@ -49,7 +49,7 @@ static void one_that_left_is_shown_for_a_minute(void **state)
     world_close(&c);
 }
 
-/* Another router started after the member died, perhaps its successor: a grey line remains. */
+/* Another router started after the member died, perhaps a successor: a grey line remains. */
 static void one_with_a_successor_is_old(void **state)
 {
     (void)state;

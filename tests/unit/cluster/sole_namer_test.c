@@ -1,4 +1,4 @@
-/* The fate of a replica that only one router names: that router stalls, dies or returns. */
+/* A replica named by a single router, which stalls, dies or returns. */
 #include "tests/lib/test.h"
 #include "tests/lib/world/look.h"
 
@@ -6,7 +6,7 @@ enum { NAMES_TTL_S = 120 };
 
 static const char *const sole = "only-here:8000";
 
-/* Router 2, the last of three, is the only router that names the replica. All routers probe it. */
+/* Router 2, the last of three, alone names the replica. All routers probe it. */
 static void start_with_a_sole_namer(struct world *c)
 {
     world_open(c, 4, 1);
@@ -39,7 +39,7 @@ static bool stays(struct world *c, unsigned node, uint64_t us)
     return true;
 }
 
-/* When the only router that names a replica stalled, the others dropped the replica and answered
+/* When the only router naming a replica stalled, the others dropped the replica and answered
  * 503. */
 static void a_stalled_router_takes_no_replicas_along(void **state)
 {
@@ -70,7 +70,7 @@ static void what_a_dead_router_named_stays_until_it_is_forgotten(void **state)
     world_kill(&c, 2);
     assert_true(stays(&c, 0, (NAMES_TTL_S - 10) * S));
     assert_true(has(&c, 1, sole));
-    /* A joining router gets the name from the routers that use the replica, and keeps it no longer
+    /* A joining router gets the name from the routers using the replica, and keeps it no longer
      * than they do. */
     world_start(&c, 3);
     world_settle(&c);
@@ -89,7 +89,7 @@ static void what_a_dead_router_named_stays_until_it_is_forgotten(void **state)
     world_close(&c);
 }
 
-/* A router that joined has the name only because other routers report using it. */
+/* A joined router has the name only because other routers report using it. */
 static void those_that_lend_their_word_may_stall(void **state)
 {
     (void)state;
@@ -141,7 +141,7 @@ static void a_router_that_is_back_says_again_what_it_names(void **state)
         world_start(&c, 2);
         if (named)
             (void)world_replica(&c, 2, sole);
-        assert_true(stays(&c, 0, 8 * S)); /* the router may have to find its replicas first */
+        assert_true(stays(&c, 0, 8 * S)); /* the router may have to find replicas first */
         world_run(&c, 15 * S);
         for (unsigned i = 0; i < 3; i++)
             assert_int_equal(has(&c, i, sole), named);

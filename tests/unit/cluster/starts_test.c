@@ -57,7 +57,7 @@ static void what_an_earlier_process_said_is_no_restart(void **state)
     world_run(&c, 200 * MS);
     for (unsigned i = 0; i < 2; i++)
         assert_true(cached(&c, i, 1) > 7000);
-    /* An engine that repeatedly reports the old start time did restart, with the clock set back. */
+    /* If an engine repeats the old start time, it did restart, with the clock set back. */
     scrape(&c, 0, 1000, 5);
     scrape(&c, 0, 1000, 6);
     world_run(&c, 200 * MS);
@@ -110,7 +110,7 @@ static double time_of(const struct world *c, unsigned node)
     return (double)node_state_cluster_ms(c->nodes[node].node->state, world_ms(c)) / 1000;
 }
 
-/* The start time of a used replica became known. Routers took that for a restart, though no start
+/* The start time of a used replica became known. Routers took this for a restart, though no start
  * time had been known before, and forgot the replica's prompts. */
 static void a_start_time_that_becomes_known_is_no_restart(void **state)
 {
@@ -180,8 +180,8 @@ static void what_is_observed_before_a_router_is_ready_is_kept(void **state)
 
 /* An engine restarted within the resolution of the start time: all routers know the first start,
  * and a raise. A returning router reads the second start before the cluster's state arrives. The
- * router took that for another restart, and all routers forgot the later observations.
- * (jepsen-lite, seed 72.) */
+ * router took it for another restart, and all routers forgot the later observations. (jepsen-lite,
+ * seed 72.) */
 static void what_a_router_reads_before_it_is_ready_is_no_restart(void **state)
 {
     (void)state;

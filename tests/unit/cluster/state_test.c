@@ -45,8 +45,7 @@ static void an_index_that_does_not_fit_is_refused(void **state)
     assert_null(s);
 }
 
-/* Routers with another `ttl` forgot names that the others kept, and received the names again and
- * again. */
+/* Routers with another `ttl` forgot names too early, and received the names again and again. */
 static void names_are_kept_alike_whatever_the_ttl(void **state)
 {
     (void)state;
@@ -121,7 +120,7 @@ static void going_back_sets_back_what_was_of_the_future(void **state)
     assert_int_equal(crdt_state_drain(crdt, 1, true), 1);
     assert_true(crdt_state_restarted(crdt, 0, wall_ms));
     uint32_t rkey = crdt_registry_at(crdt_state_registry(crdt), 0)->rkey;
-    /* A gauge that fell to zero; other routers still have a row for it. */
+    /* A gauge fell to zero; other routers still have a row for it. */
     crdt_state_load(crdt, 0, &(struct crdt_load){.requests = 1});
     crdt_state_load(crdt, 0, &(struct crdt_load){0});
     crdt_state_sight(crdt, 0, &(struct crdt_sight){.configured = true});

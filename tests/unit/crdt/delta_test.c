@@ -57,7 +57,7 @@ static void test_codes_of_neighbouring_checkpoints_cost_next_to_nothing(void **s
     for (unsigned first = 0; first < 200; first += 13) {
         for (unsigned i = 0; i < 100; i++)
             points[i] = crdt_point(hash_mix(i), checkpoint_code(first + i));
-        /* 100 ids and 10 bytes of header: one piece, or two if the ordinal is unknown. */
+        /* 100 ids and 10 bytes of header: a single piece, or two if the ordinal is unknown. */
         assert_in_range(round_trip(points, 100, sizeof points), 1, 600 + 10 + 6);
     }
     /* Three segments, each from the start of a prompt and with a separate end point. */
@@ -203,7 +203,7 @@ static void test_what_is_set_back_is_told_to_others(void **state)
     crdt_state_destroy(s);
 }
 
-/* Other routers ignore anything older than its replica's name. This router differed from all until
+/* Other routers ignore anything older than the replica's name. This router differed from all until
  * the entry expired, an hour later. (Simulation, seed 59, long: a young cluster, and a clock set
  * back.) */
 static void test_what_is_set_back_is_not_older_than_its_name(void **state)

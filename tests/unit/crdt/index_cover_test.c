@@ -1,4 +1,4 @@
-/* The chunks of a prompt that replicas have, at any replica and at any place in the prompt. */
+/* The cached chunks of a prompt, at any replica and at any place in the prompt. */
 #include "base/checkpoint.h"
 #include "base/prng.h"
 #include "tests/lib/index_help.h"

@@ -27,7 +27,7 @@ static struct crdt_index *make(uint64_t bytes, uint32_t replicas, uint32_t ttl, 
     return x;
 }
 
-/* A replica lost its cache; the next cache has another name. */
+/* A replica lost the cache; the next cache has another name. */
 static void forget(struct crdt_index *x, unsigned replica)
 {
     static uint32_t rkey;
@@ -277,7 +277,7 @@ static void test_without_room_for_sets_singles_go_on_and_refusals_are_counted(vo
 
 /* A set may have dead stamps, and the sweeper assumes that everything behind its hand is clean. So
  * an insert into full buckets must not move a set from before the hand to behind it. Otherwise the
- * stamps would outlive the lap, although their incarnation number is reused. */
+ * stamps would outlive the lap, although the incarnation number is reused. */
 static void test_sets_stay_where_they_are_while_the_table_is_churned(void **state)
 {
     (void)state;
@@ -448,7 +448,7 @@ static void test_a_full_table_loses_the_oldest_first(void **state)
     }
     assert_true(stats.evicted > 0);
     assert_int_equal(stats.refused, 0);
-    /* Entries that the index evicted are below the published floor, and are not accepted again. */
+    /* Evicted entries are below the published floor, and are not accepted again. */
     assert_int_equal(crdt_index_observe(x, id_of(0), 0, 0, 1000), ERR_STALE);
     crdt_index_destroy(x);
 }

@@ -1,4 +1,4 @@
-/* A walk over a replicated index that changes meanwhile misses nothing. */
+/* A walk over a changing replicated index misses nothing. */
 #include "tests/lib/test.h"
 
 #include "base/err.h"

@@ -1,5 +1,5 @@
-/* A member of the cluster that lies about the names of replicas: more names than fit, older than
- * all others, or added by an unknown operator. */
+/* A member of the cluster lies about the names of replicas: more names than fit, older than all
+ * others, or added by an unknown operator. */
 #include <stdio.h>
 #include <string.h>
 
@@ -94,8 +94,8 @@ static void what_is_configured_or_serves_keeps_its_place(void **state)
     crdt_registry_destroy(r);
 }
 
-/* A router's names beyond its share give way to the names of a router with few. Names that were
- * probed without success give way to names that were never probed. */
+/* A router's names beyond the share give way to the names of a router with few. Names probed
+ * without success give way to names never probed. */
 static void the_names_of_one_router_leave_room_for_those_of_others(void **state)
 {
     (void)state;
@@ -134,7 +134,7 @@ static void what_nobody_vouches_for_goes_with_its_time(void **state)
         for (unsigned i = 0; i < 3; i++) {
             crdt_registry_advance(r[i], now);
             int slot = crdt_registry_by_name(r[i], SLICE("serves:1"));
-            if (i == 1) /* a single router that sees the replica up is enough */
+            if (i == 1) /* a single router seeing the replica up is enough */
                 crdt_registry_seen(r[i], (unsigned)slot, true);
         }
         assert_int_equal(stats_of(r[0]).names, now - NOW <= TTL ? 41 : 1);

@@ -1,4 +1,4 @@
-/* Names of replicas that come and go for years, and slots that are used again. */
+/* Years of new and forgotten names of replicas, and reused slots. */
 #include <stdio.h>
 #include <string.h>
 
@@ -178,8 +178,8 @@ static bool are_equal(const struct cluster *c, uint32_t from)
     return equal;
 }
 
-/* 200 new names a day, each used for an hour or two. One or two of three routers name each; their
- * packets are lost now and then. Before the fix, 1,024 names were used up in five days. */
+/* 200 new names a day, each used for an hour or two. 1 or 2 of 3 routers name each; their packets
+ * are lost now and then. Before the fix, 1,024 names were used up in five days. */
 static void test_two_months_of_new_names_leave_the_tables_flat(void **state)
 {
     (void)state;
@@ -240,8 +240,8 @@ static void test_two_months_of_new_names_leave_the_tables_flat(void **state)
 
 /* --- agreeing ------------------------------------------------------------------------------- */
 
-/* The floors of two routers differ for a moment. A row that only one router has forgotten is not
- * restored by the other, and is no lasting difference. */
+/* The floors of two routers differ for a moment. A row forgotten by a single router is not restored
+ * by the other, and is no lasting difference. */
 static void test_rows_below_the_higher_floor_are_not_compared(void **state)
 {
     (void)state;
@@ -267,9 +267,9 @@ static void test_rows_below_the_higher_floor_are_not_compared(void **state)
     crdt_state_destroy(b);
 }
 
-/* A router was paused for longer than names live. The router forgets a name that the others still
- * use, and the reports, which the others still have. There is nothing to report any more, and zero
- * makes no row. Before the fix, nothing ever superseded the others' rows. */
+/* A router was paused for longer than names live. The router forgets a name still in use elsewhere,
+ * and the reports, which the others still have. There is nothing to report any more, and zero makes
+ * no row. Before the fix, nothing ever superseded the others' rows. */
 static void test_a_router_that_forgot_a_name_supersedes_what_others_hold_of_it(void **state)
 {
     (void)state;
@@ -385,8 +385,7 @@ static void test_what_was_observed_before_the_start_time_was_known(void **state)
     crdt_state_destroy(s);
 }
 
-/* Engines that never report a start time: the waiting observations are bounded, and the oldest go
- * first. */
+/* Engines without a start time: the waiting observations are bounded, and the oldest go first. */
 static void test_what_waits_for_a_start_time_is_bounded(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Records of requests after which engines died: a map that joins by the greater value, forgets by
- * time, and is bounded. */
+/* Records of requests after which engines died: a bounded map with joins by the greater value and a
+ * TTL. */
 #include "tests/lib/test.h"
 
 #include "base/prng.h"
@@ -231,7 +231,7 @@ static void a_full_table_fits_a_message_and_a_chunk(void **state)
     crdt_state_destroy(c);
 }
 
-/* A router from before poison sends summaries without that class: they count as equal. */
+/* A router from before poison sends summaries without the class: they count as equal. */
 static void a_summary_without_it_is_understood(void **state)
 {
     (void)state;

@@ -158,7 +158,7 @@ static void test_what_one_message_cannot_hold_comes_with_the_next_rounds(void **
 static void test_a_higher_floor_is_heard_and_nothing_goes_back_and_forth(void **state)
 {
     (void)state;
-    for (uint32_t ttl = 12; ttl <= 96; ttl += 84) { /* spans of one generation, then of three */
+    for (uint32_t ttl = 12; ttl <= 96; ttl += 84) { /* spans of 1 generation, then of 3 */
         struct crdt_state *a = make(1, ttl, 16 << 20);
         struct crdt_state *b = make(2, ttl, 16 << 20);
         for (uint32_t now = 1000; now < 1010; now++) {
@@ -184,7 +184,7 @@ static void test_a_higher_floor_is_heard_and_nothing_goes_back_and_forth(void **
     }
 }
 
-/* Two routers counted as "equal" if their memory kept less than a span: nothing of that span was
+/* Two routers counted as "equal" if their memory kept less than a span: nothing in the span was
  * compared. */
 static void test_what_lies_within_a_span_that_a_floor_has_cut_is_repaired(void **state)
 {
@@ -305,8 +305,7 @@ static void test_where_nothing_is_kept_by_both_they_are_not_equal(void **state)
     destroy(a, b);
 }
 
-/* A router does not request entries from another router that no longer keeps entries of that
- * time. */
+/* A router requests no entries older than the other router keeps. */
 static void test_where_nothing_is_kept_by_both_nothing_is_sought(void **state)
 {
     (void)state;
@@ -405,7 +404,7 @@ static void test_registry_and_reports_are_repaired(void **state)
 }
 
 /* A message may be full anywhere. A report can be shorter than the ORIGIN in front of the report.
- * Such a report was written although its ORIGIN did not fit, and counted as the previous
+ * Such a report was written although the ORIGIN did not fit, and counted as the previous
  * router's. */
 static void test_reports_keep_their_router_where_a_message_is_full(void **state)
 {

@@ -204,12 +204,12 @@ static void test_what_nobody_names_is_forgotten_and_stays_so(void **state)
     struct crdt_registry_stats stats = *crdt_registry_stats(r);
     assert_int_equal(stats.forgotten, 1);
     assert_int_equal(stats.late, 1);
-    /* A forgotten name that is named again is new; another name may have the old slot. */
+    /* A forgotten name is new when named again; another name may have the old slot. */
     assert_true(crdt_registry_name(r, SLICE("new"), false, &news) == gone);
     assert_true(crdt_registry_name(r, SLICE("gone"), false, &news) >= 0);
     int slot = crdt_registry_by_name(r, SLICE("gone"));
     assert_int_equal(crdt_registry_at(r, (unsigned)slot)->born, NOW + TTL + 1);
-    /* After a long sleep a router does not repeat names that others added and forgot meanwhile. */
+    /* After a long sleep a router does not repeat names added and forgotten elsewhere meanwhile. */
     crdt_registry_advance(r, NOW + 10 * TTL);
     assert_int_equal(crdt_registry_by_name(r, SLICE("added")), -1);
     assert_true(crdt_registry_by_name(r, SLICE("kept")) >= 0);
@@ -223,8 +223,8 @@ static void test_what_nobody_names_is_forgotten_and_stays_so(void **state)
     crdt_registry_destroy(r);
 }
 
-/* A router with a late clock adds a replica: the name arrives here in its last second. All routers
- * forgot the name. (Simulation, seed 206 of storm.) */
+/* A router with a late clock adds a replica: the name arrives here in the last second of its TTL.
+ * All routers forgot the name. (Simulation, seed 206 of storm.) */
 static void test_what_was_added_in_an_earlier_time_is_kept(void **state)
 {
     (void)state;
@@ -255,7 +255,7 @@ static void test_a_clock_that_is_far_ahead_names_nothing(void **state)
     crdt_registry_destroy(r);
 }
 
-/* If several routers name a replica, it is enough that the first router repeats the name. */
+/* If several routers name a replica, the first router's repetition is enough. */
 static void test_a_name_is_named_again_by_one_router(void **state)
 {
     (void)state;
@@ -394,7 +394,7 @@ static void test_a_new_incarnation_is_a_new_rkey_and_the_old_one_is_unknown(void
     assert_int_not_equal(first, second);
     assert_int_equal(crdt_registry_by_rkey(r, first), -1);
     assert_int_equal(crdt_registry_by_rkey(r, second), 0);
-    /* Routers that notice the same start agree by themselves. */
+    /* Routers with the same start time agree by themselves. */
     assert_true(crdt_registry_restarted(r, 0, 1700));
     assert_false(crdt_registry_restarted(r, 0, 1700));
     assert_false(crdt_registry_restarted(r, 0, 1600));
@@ -413,7 +413,7 @@ static void test_wishes_take_versions(void **state)
     assert_true(crdt_registry_wish(r, 0, CRDT_WISH_NONE));
     assert_int_equal(crdt_registry_at(r, 0)->wish_version, 2);
     assert_int_equal(crdt_registry_at(r, 0)->drain_version, 0);
-    /* The greater version wins, though its value is less. */
+    /* The greater version wins, though the value is less. */
     bool news = false;
     struct crdt_registry_row late = {.name = SLICE("engine"),
                                      .named = NOW,

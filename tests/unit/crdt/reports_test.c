@@ -167,8 +167,8 @@ static void test_a_later_life_drops_the_rows_of_the_earlier_one(void **state)
     destroy(&w);
 }
 
-/* Only the router itself writes its rows. If others have a row that the router lacks, it publishes
- * a newer row. */
+/* Only the router itself writes such rows. If others have a row unknown to the router, the router
+ * publishes a newer row. */
 static void test_own_rows_that_only_others_hold_are_superseded(void **state)
 {
     (void)state;

@@ -122,7 +122,7 @@ static void test_differences_come_out_whatever_is_common(void **state)
     assert_int_equal(crdt_sketch_width(1000000), 0);
 }
 
-/* The failure rates that the table of widths promises. */
+/* The promised failure rates in the table of widths. */
 static void test_widths_suffice(void **state)
 {
     (void)state;
@@ -247,7 +247,7 @@ static void test_forged_cells_end(void **state)
         int got = crdt_sketch_decode(cells, width, out, SYMBOLS_MAX);
         assert_true(got == ERR_LIMIT || (got >= 0 && got <= (int)(CRDT_SKETCH_ROWS * width)));
     }
-    /* A symbol in only one cell: decoding moves it from there to the two others, for ever. */
+    /* A symbol in a single cell: decoding moves it from there to the two others, for ever. */
     memset(cells, 0, sizeof cells);
     struct crdt_symbol s = symbol_of(1);
     struct crdt_mark mark = crdt_symbol_mark(&s);

@@ -29,7 +29,7 @@ static struct crdt_state *copy(const struct crdt_state *s)
 
 enum { SMALL = 12, STEP = SMALL / TEST_ROUNDS(SMALL) };
 
-/* Small states that differ in one or two things, each of which is newer in some other state. */
+/* Small states that differ in a thing or two, each of which is newer in some other state. */
 static struct crdt_state *small(unsigned n)
 {
     struct crdt_state *s = states_make(&(struct states_setting){.self = 1 + n % 3});
@@ -165,7 +165,7 @@ static void test_raising_the_floor_commutes_with_joining(void **state)
     free_all((struct crdt_state *[]){x, y}, 2);
 }
 
-/* A cache is forgotten before or after its observations are joined: either way they are gone. */
+/* A cache is forgotten before or after the observations are joined: either way they are gone. */
 static void test_retiring_a_cache_commutes_with_joining(void **state)
 {
     (void)state;

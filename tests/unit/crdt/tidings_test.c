@@ -95,7 +95,7 @@ static void test_they_travel_behind_the_state_and_are_not_in_it(void **state)
     size_t len;
     while ((len = crdt_state_produce(a, ++seq, bytes, sizeof bytes)) > 0) {
         assert_int_equal(apply(b, slice_of((const char *)bytes, len)), 0);
-        /* The part that must be equal everywhere comes first. */
+        /* The part with equal values everywhere comes first. */
         assert_true(h.count == 0 || states_equal(a, b, 0));
     }
     assert_int_equal(h.count, 40);

@@ -126,7 +126,7 @@ static void one_source_that_says_draining_is_believed(void **state)
     told("drain a:1");
 }
 
-/* A pod that already terminates when first listed is never used. */
+/* A pod in termination when first listed is never used. */
 static void what_drains_from_the_start_is_never_used(void **state)
 {
     (void)state;

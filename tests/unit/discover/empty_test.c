@@ -39,7 +39,7 @@ static void a_list_between_makes_empty_ones_wait_again(void **state)
     told("drain a:1");
 }
 
-/* A watch that breaks once and goes on: no list comes, because nothing changed. */
+/* A watch breaks once and goes on: no list comes, because nothing changed. */
 static void an_empty_list_still_counts_after_a_failure(void **state)
 {
     (void)state;

@@ -322,7 +322,7 @@ static void what_is_no_api_server(void **state)
     does("cancel, failed: the API server answers 500");
 }
 
-/* An API server, or a proxy before it, that accepts watches and drops them. */
+/* An API server, or a proxy before it accepts watches and drops them. */
 static void watches_that_end_at_once_are_failures(void **state)
 {
     (void)state;
@@ -340,7 +340,7 @@ static void watches_that_end_at_once_are_failures(void **state)
     answer(500, "");
     does("failed: the API server answers 500");
     waits(1, 4 * DISCOVER_BACKOFF_MS);
-    does(first_ask); /* that API server may be gone, and the version with it */
+    does(first_ask); /* the API server may be gone, and the version with it */
 }
 
 static void an_event_that_cannot_be_read_makes_a_new_list(void **state)
@@ -382,7 +382,7 @@ static void a_service_whose_port_is_not_clear(void **state)
     does("same");
 }
 
-/* The host has no memory, or too many entries come: no bookmark hides that the list is old. */
+/* The host has no memory, or too many entries come: no bookmark hides the old list. */
 static void a_list_that_is_refused_is_asked_for_anew(void **state)
 {
     (void)state;

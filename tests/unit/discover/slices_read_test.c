@@ -36,7 +36,7 @@ static void show(char *out, size_t size, enum discover_read_what what)
     (void)snprintf(out + len, size - len, "\n");
 }
 
-/* Reads `text` in pieces of `piece` bytes; returns the reports, one a line. */
+/* Reads `text` in pieces of `piece` bytes; returns the reports, a line each. */
 static void read_in(char *out, size_t size, enum discover_read_kind kind, struct slice text,
                     size_t piece)
 {

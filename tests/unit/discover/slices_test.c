@@ -118,8 +118,7 @@ static void what_ends_already_is_not_taken_up(void **state)
     (void)state;
     put("a", DISCOVER_FAMILY_IPV4, "8000 | 10.0.0.1- 10.0.0.2");
     lists("", "10.0.0.2:8000");
-    /* A new pod gets the address of a pod that is still draining. Once the new pod is ready, it
-     * counts. */
+    /* A new pod gets the address of a draining pod. Once the new pod is ready, it counts. */
     put("a", DISCOVER_FAMILY_IPV4, "8000 | 10.0.0.2-");
     lists("", "10.0.0.2:8000-");
     put("a", DISCOVER_FAMILY_IPV4, "8000 | 10.0.0.2?");
@@ -146,7 +145,7 @@ static void of_a_pod_with_two_families_ipv4_counts(void **state)
     put("six", DISCOVER_FAMILY_IPV6, "8000 | fd00::1 fd00::2");
     put("names", DISCOVER_FAMILY_OTHER, "8000 | 1.2.3.4");
     lists("", "[fd00::1]:8000 [fd00::2]:8000");
-    put("four", DISCOVER_FAMILY_IPV4, "8000 |"); /* a slice that has no endpoints yet */
+    put("four", DISCOVER_FAMILY_IPV4, "8000 |"); /* a slice without endpoints so far */
     lists("", "[fd00::1]:8000 [fd00::2]:8000");
     put("four", DISCOVER_FAMILY_IPV4, "8000 | 10.0.0.1 10.0.0.2");
     lists("", "10.0.0.1:8000 10.0.0.2:8000");

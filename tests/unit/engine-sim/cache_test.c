@@ -103,7 +103,7 @@ static void test_against_naive_model(void **state)
             naive_release(&n, h->naive_blocks, h->count);
             h->count = 0;
         } else {
-            /* A few families of prompts, so that prefixes are shared. */
+            /* A few families of prompts with shared prefixes. */
             uint64_t names[REQUEST_BLOCKS_MAX];
             uint64_t family = prng_below(&random, 6);
             size_t count = 1 + prng_below(&random, REQUEST_BLOCKS_MAX);
@@ -153,7 +153,7 @@ static void test_tail_goes_first(void **state)
     sim_cache_destroy(c);
 }
 
-/* Fills the cache with blocks of the given names, one request each, and releases them. */
+/* Fills the cache with blocks of the given names, a request each, and releases them. */
 static void fill(struct sim_cache *c, const uint64_t *names, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {

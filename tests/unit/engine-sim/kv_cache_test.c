@@ -35,8 +35,7 @@ static void publish(struct played *p)
 
 /* --- prompts --------------------------------------------------------------------------------- */
 
-/* Each block is one of two or three choices after the blocks before, so that many prompts begin
- * alike. */
+/* After each block come two or three possible blocks, so many prompts begin alike. */
 static void prompt_draw(struct played *p, struct sim_chain *c)
 {
     struct prng *prng = &p->prng;
@@ -166,7 +165,7 @@ static void test_what_is_believed_is_there(void **state)
     }
 }
 
-/* A block stored twice may be a single copy that was announced again. */
+/* A block stored twice may be a single copy, announced again. */
 static void test_second_copies(void **state)
 {
     (void)state;

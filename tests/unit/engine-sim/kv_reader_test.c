@@ -26,7 +26,7 @@ static void test_checkpoints_are_believed_right(void **state)
 }
 
 /* As in a real vLLM. The event of an answer's last block comes after the answer. The next turn of
- * the conversation goes on behind that block before the router reports the answer. In a cache that
+ * the conversation goes on behind the block before the router reports the answer. If the cache
  * turns over within a second, a second look is too late. */
 static void test_answers_and_events_in_any_order(void **state)
 {

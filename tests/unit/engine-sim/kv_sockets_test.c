@@ -148,7 +148,7 @@ static void serve(unsigned rank, unsigned prompt)
     free(r.blocks);
 }
 
-/* Prompts at both ranks; enough that some blocks are evicted. */
+/* Prompts at both ranks; enough to evict some blocks. */
 static void serve_many(void)
 {
     for (unsigned i = 0; i < 3 * PROMPTS; i++)

@@ -1,6 +1,6 @@
 /* From an engine's events and the routers' reports of answers to beliefs about checkpoints; the
  * engine simulator's cache is the truth. Conversations go on, begin alike, diverge, or come at the
- * same time; some bypass the routers. Only one test may include this file, because `w` is a global
+ * same time; some bypass the routers. A single test may include this file, because `w` is a global
  * variable. */
 #ifndef TESTS_UNIT_ENGINE_SIM_KV_TALKS_H
 #define TESTS_UNIT_ENGINE_SIM_KV_TALKS_H
@@ -55,10 +55,10 @@ struct setting {
     bool forgets;      /* empties the cache half way, without an event */
     bool other;        /* the feed is another engine's, with other conversations */
     unsigned joins;    /* % of the steps before the reader begins, without a replay */
-    unsigned zeros;    /* one in `zeros` messages has number 0 */
+    unsigned zeros;    /* 1 in `zeros` messages has number 0 */
     unsigned restarts; /* steps between the engine's restarts, which only the feed shows */
     unsigned block, cache_blocks;
-    unsigned past;   /* % of conversations that bypass the routers */
+    unsigned past;   /* % of conversations bypassing the routers */
     unsigned losses; /* share of lost messages, in % */
     bool copies, untold, one_at_a_time;
     bool repeats;     /* the same prompt again and again, and the same answer */
@@ -76,7 +76,7 @@ struct world {
     struct sim_kv_events *events;
     struct sim_model *model;
     uint64_t number, now_ns;
-    struct kv_told late[LATE_MAX]; /* reports that wait, the oldest first */
+    struct kv_told late[LATE_MAX]; /* waiting reports, the oldest first */
     unsigned late_count;
     struct talk *next; /* this conversation goes on at once */
     struct kv_budget budget;
@@ -89,7 +89,7 @@ struct world {
     struct sim_model *other;
     struct talk others[TALKS];
     bool reads;          /* the reader has begun */
-    uint64_t until_lost; /* answers until the reader lost its trust */
+    uint64_t until_lost; /* answers until the reader lost trust */
 };
 
 static struct world w;

@@ -1,4 +1,4 @@
-/* Answers that contradict events. */
+/* Answers in contradiction to events. */
 #include "tests/unit/engine-sim/kv_talks.h"
 
 /* The tree's content is compared with the answers' cached tokens. If every prompt is reported as
@@ -39,7 +39,7 @@ static void test_events_that_contradict_are_not_believed(void **state)
         {{.form = "vllm-0.24", .block = 16, .cache_blocks = 600, .copies = true, .restarts = 150},
          0},
         {{.form = "sglang-0.5", .block = 64, .cache_blocks = 375, .past = 25, .restarts = 500}, 0},
-        /* The prompt's blocks are cached already, but the usage denies that. */
+        /* The prompt's blocks are cached already, but the usage denies it. */
         {{.form = "sglang-0.5", .block = 1, .cache_blocks = 24000, .repeats = true}, 0},
         {{.form = "sglang-0.5", .block = 16, .cache_blocks = 6000, .repeats = true}, 0},
         {{.form = "sglang-0.5", .block = 1, .cache_blocks = 24000, .repeats = true, .joins = 5}, 0},

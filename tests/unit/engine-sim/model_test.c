@@ -113,7 +113,7 @@ static void test_prefill_is_one_queue(void **state)
     sim_model_destroy(m);
 }
 
-/* A step that begins during a prefill carries a chunk of the prefill. */
+/* A step during a prefill carries a chunk of the prefill. */
 static void test_prefill_slows_decode(void **state)
 {
     (void)state;
@@ -299,7 +299,7 @@ static void test_any_place(void **state)
     sim_model_destroy(m);
 }
 
-/* Random traffic on a cache that is far too small: everything ends, nothing is lost. */
+/* Random traffic on a far too small cache: everything ends, nothing is lost. */
 static void test_random_traffic(void **state)
 {
     (void)state;

@@ -39,8 +39,8 @@ static bool tried(unsigned count, uint64_t seed)
     return count < 16 || (count == 16 ? seed <= 6 : seed == 2 || seed == 3);
 }
 
-/* Routers that listen on 0.0.0.0 knew each other without an address, and without a session. When
- * the router that all had joined left, each believed all others dead, for ever. */
+/* Routers listening on 0.0.0.0 knew each other without an address, and without a session. When the
+ * common seed left, each believed all others dead, for ever. */
 static void test_one_seed_makes_a_mesh_that_outlives_it(void **state)
 {
     (void)state;
@@ -69,9 +69,9 @@ static void test_one_seed_makes_a_mesh_that_outlives_it(void **state)
     }
 }
 
-/* All routers have the same seed, a virtual address that leads to any of them. A router stopped
- * looking once it had met another router. Two pairs never learned of each other, and a router that
- * met itself asked again every five seconds. */
+/* All routers have the same seed, a virtual address in front of all of them. A router stopped
+ * looking once it had met another router. Two pairs never learned of each other, and a router asked
+ * again every five seconds after meeting itself. */
 static void test_one_virtual_address_makes_a_mesh(void **state)
 {
     (void)state;
@@ -122,7 +122,7 @@ static void test_two_halves_behind_a_virtual_address_find_each_other(void **stat
     net_finish(net);
 }
 
-/* Routers at the ends of a chain have to learn of each other from a node that has just met both. */
+/* Routers at the ends of a chain have to learn of each other from a node in contact with both. */
 static void test_any_connected_seeds_make_a_mesh(void **state)
 {
     (void)state;
@@ -141,7 +141,7 @@ static void test_any_connected_seeds_make_a_mesh(void **state)
     }
 }
 
-/* All nodes also meet a node that joins after the digests have long been equal. */
+/* All nodes also meet a late joiner, when the digests have long been equal. */
 static void test_a_late_one_is_met_by_all(void **state)
 {
     (void)state;
@@ -226,7 +226,7 @@ static void test_what_was_only_heard_is_not_handed_on(void **state)
     assert_int_equal(member_at(net, 4, 1).address.ip[3], 1);
     assert_int_equal(member_at(net, 4, 1).address.port, 7000);
     assert_int_equal(member_at(net, 4, 3).address.port, 0);
-    /* Node 4 asks for the address as soon as it meets a node that knows. */
+    /* Node 4 asks for the address as soon as it meets a node with the address. */
     assert_int_equal(member_at(net, 4, 0).state, GOSSIP_ALIVE);
     wall_set(4, 0, false);
     wall_set(4, 3, false);
@@ -243,8 +243,8 @@ static bool new_life_known(struct net *net)
     return member_at(net, 1, 3).incarnation >> 16 == 1700000100000;
 }
 
-/* Node 1 learns from others, not from node 3, that node 3 has restarted. The address of the earlier
- * life is not passed on. */
+/* Node 1 learns from others, not from node 3, of node 3's restart. The address of the earlier life
+ * is not passed on. */
 static void test_where_an_earlier_life_was_is_not_handed_on(void **state)
 {
     (void)state;
@@ -270,8 +270,8 @@ static void test_where_an_earlier_life_was_is_not_handed_on(void **state)
     net_finish(net);
 }
 
-/* Nor is an address passed on while only others hear the node there: the node may have moved. An
- * address that the node itself stated in this life is passed on. */
+/* Nor is an address passed on while only others hear the node there: the node may have moved. The
+ * node's own statement in this life is passed on. */
 static void test_where_a_silent_one_was_heard_is_not_handed_on(void **state)
 {
     (void)state;
@@ -297,8 +297,7 @@ static void test_where_a_silent_one_was_heard_is_not_handed_on(void **state)
     net_finish(net);
 }
 
-/* A router that listens on all addresses learns its address from its peers, and publishes that
- * address. */
+/* A router listening on all addresses learns the right address from peers, and publishes it. */
 static void test_a_router_learns_where_it_is(void **state)
 {
     (void)state;
@@ -319,9 +318,9 @@ static void test_a_router_learns_where_it_is(void **state)
     net_finish(net);
 }
 
-/* The seed advertises an address that leads nowhere, as behind a port mapping that has gone. Peers
- * reach the seed at the source of its packets. The advertised address costs a single lost hello,
- * not a hello each time. */
+/* The seed advertises an unreachable address, as behind a removed port mapping. Peers reach the
+ * seed at the source of the packets. The advertised address costs a single lost hello, not a hello
+ * each time. */
 static void test_an_advertised_address_that_is_wrong_harms_nobody(void **state)
 {
     (void)state;
@@ -344,7 +343,7 @@ static void test_an_advertised_address_that_is_wrong_harms_nobody(void **state)
     net_finish(net);
 }
 
-/* Node 2 has only heard of node 3, and another router lives now at the address. That router
+/* Node 2 has only heard of node 3, and another router lives now at the address. The other router
  * answers, and node 2 forgets the address. */
 static void test_an_address_at_which_another_answers_is_forgotten(void **state)
 {
@@ -371,8 +370,8 @@ static void test_an_address_at_which_another_answers_is_forgotten(void **state)
     net_finish(net);
 }
 
-/* Node 0 sees node 2 through a translation, at an address that the others cannot use. The report of
- * that address must not replace an address that answers. */
+/* Node 0 sees node 2 through a translation, at an address useless to the others. The report must
+ * not replace a working address. */
 static void test_a_hint_replaces_nothing_that_answers(void **state)
 {
     (void)state;
@@ -433,8 +432,7 @@ static bool between_1_and_2(void *context, unsigned from, unsigned to, const uin
     return (from == 1 && to == 2) || (from == 2 && to == 1);
 }
 
-/* A node that looks for a member asks others for the address: a few packets a second, not a
- * flood. */
+/* A node in search of a member asks others for the address: a few packets a second, not a flood. */
 static void test_looking_for_one_is_cheap(void **state)
 {
     (void)state;
@@ -459,7 +457,7 @@ static bool seed_shared(const struct net *net, unsigned index)
 }
 
 /* A new router got the address of a dead router. The address counted as shared for ever, and
- * routers that knew only that address did not find the new router. */
+ * routers with only that address did not find the new router. */
 static void test_an_address_that_another_router_got_is_its_own(void **state)
 {
     (void)state;
@@ -481,7 +479,7 @@ static void test_an_address_that_another_router_got_is_its_own(void **state)
     net_finish(net);
 }
 
-/* An address that seems shared is asked now and then, and counts as a single router's again after a
+/* A seemingly shared address is asked now and then, and counts as a single router's again after a
  * while; a virtual address stays shared. */
 static void test_a_shared_address_is_looked_at_again(void **state)
 {

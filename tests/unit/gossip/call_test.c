@@ -23,8 +23,8 @@ struct ends {
     uint8_t kind;
     bool asked, done;
     struct buf answer; /* as received by the client */
-    uint64_t to_send;  /* bytes of the answer that the server has yet to make */
-    size_t out_max;    /* the most bytes that ever waited at the server */
+    uint64_t to_send;  /* bytes of the answer still to be made */
+    size_t out_max;    /* most bytes ever waiting at the server */
 };
 
 static void ends_open(struct ends *e, uint64_t answer_bytes)
@@ -237,7 +237,7 @@ static void test_changed_records(void **state)
         int err = carry(e.client, e.server, 1000);
         if (err == ERR_OK)
             err = server_step(&e);
-        /* A greater length waits for bytes that never come. */
+        /* A greater length waits for missing bytes. */
         assert_false(e.asked);
         if (err < 0) /* and the call stays refused */
             assert_true(gossip_call_feed(e.server, SLICE("x")) < 0);
@@ -313,7 +313,7 @@ static void test_oversized(void **state)
     assert_int_equal(gossip_call_feed(e.server, slice_of(bytes, 55)), ERR_SYNTAX);
     ends_close(&e);
 
-    ends_open(&e, 0); /* a length that is not a hello's is refused at once */
+    ends_open(&e, 0); /* any length but a hello's is refused at once */
     assert_int_equal(gossip_call_feed(e.server, SLICE("\xff\xff")), ERR_OK);
     assert_int_equal(server_step(&e), ERR_SYNTAX);
     ends_close(&e);
@@ -352,7 +352,7 @@ static void test_talks_on(void **state)
     assert_int_equal(gossip_call_end(e.server), ERR_CLOSED);
     ends_close(&e);
 
-    ends_open(&e, 0); /* in one piece with the request */
+    ends_open(&e, 0); /* together with the request */
     ends_shake(&e);
     assert_int_equal(buf_append_char(gossip_call_out(e.client), 'x'), ERR_OK);
     assert_int_equal(carry(e.client, e.server, 1000), ERR_OK);
@@ -400,7 +400,7 @@ static void test_a_client_that_is_not_understood_is_told_so(void **state)
     }
 }
 
-/* A server that has the key but breaks the protocol: each record, and the client's reaction. */
+/* A server with the key breaks the protocol: each record, and the client's reaction. */
 static void test_server_misbehaves(void **state)
 {
     (void)state;

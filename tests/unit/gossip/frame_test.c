@@ -209,7 +209,7 @@ static void test_malformed_frames_are_refused(void **state)
     BAD("\x02\x09\x01\x00\x00\x00\x00\x00\x01\x00\x00");          /* nack: a range of length 0 */
     BAD("\x02\x07\x01\x00\x00\x00\x00\x00\x21");                  /* 33 ranges */
     BAD("\x03\x06\x01\x00\x00\x00\x00\x00");                      /* gone: no number */
-    /* Members: no name, state 4, port 0, an entry that is cut. */
+    /* Members: no name, state 4, port 0, a cut entry. */
     BAD("\x04\x0d\x0c\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00");
     BAD("\x04\x0e\x0d\x00\x00\x01\x00\x00\x00\x00\x00\x04\x01n\x00\x00");
     BAD("\x04\x16\x15\x00\x00\x01\x00\x00\x00\x00\x00\x00\x01n\x00\x01\x01\x06\x0a\x00\x00\x01\x00"
@@ -218,7 +218,7 @@ static void test_malformed_frames_are_refused(void **state)
     BAD("\x05\x05\x02\x01\x00\x00\x00"); /* no target */
     BAD("\x07\x13\x11\x01\x00\x00\x00\x00\x00\x01\x05\x00\x00\x00\x00\x00\x00\x00\x00\x00zz");
 #undef BAD
-    /* A part must have exactly the length required at its index. */
+    /* A part must have exactly the length required at the index. */
     struct gossip_frame_part f = {
         .epoch = 1, .id = 1, .total = 1165, .index = 1, .bytes = SLICE("12345")};
     struct wire_writer w = writer();

@@ -202,9 +202,9 @@ static void test_messages_arrive_whole_and_once(void **state)
     net_finish(net);
 }
 
-/* A member was dead for an hour and then forgotten, so its messages were numbered from 1 again. If
- * that member had only been suspended, it took them for repeats for as long as they had been
- * counted before. The member compared no states, and its clock stayed wrong. */
+/* A member was dead for an hour and then forgotten, so messages to it were numbered from 1 again. A
+ * merely suspended member took them for repeats for as long as they had been counted before. The
+ * member compared no states, and the clock stayed wrong. */
 static void test_messages_arrive_after_an_hour_of_absence(void **state)
 {
     (void)state;
@@ -358,7 +358,7 @@ static void announce(struct net *net, uint64_t epoch, uint64_t seq)
                        slice_of((const char *)body, wire_written(&w)));
 }
 
-/* Deltas that all have are settled for good: a late, older vector lowers nothing. */
+/* Deltas known to all are settled for good: a late, older vector lowers nothing. */
 static void test_a_vector_that_was_overtaken_lowers_nothing(void **state)
 {
     (void)state;

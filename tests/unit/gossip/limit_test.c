@@ -136,7 +136,7 @@ static void test_who_was_refused_is_let_in_when_there_is_room(void **state)
     net_finish(net);
 }
 
-/* A node died; on its return it is older than the node that took its place. */
+/* A node died; on return it is older than the successor. */
 static void test_who_sleeps_gets_its_place_back(void **state)
 {
     (void)state;

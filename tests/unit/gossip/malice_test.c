@@ -1,4 +1,4 @@
-/* Several gossips on a network in virtual time: packets that no node may believe, and floods. */
+/* Several gossips on a network in virtual time: forged and old packets, and floods. */
 #include "tests/lib/test.h"
 
 #include <stdlib.h>
@@ -177,7 +177,7 @@ static void test_keys_rotate_without_losing_anybody(void **state)
     struct gossip_key next = old.keys[0];
     memset(next.psk, 5, sizeof next.psk);
     memset(next.id, 5, sizeof next.id);
-    /* Each step reaches the nodes one after the other, and takes longer than a session lasts. */
+    /* Each step reaches the nodes in turn, and takes longer than a session lasts. */
     for (unsigned step = 0; step < 3; step++) {
         for (unsigned i = 0; i < 3; i++) {
             struct gossip_keyring *k = &net->nodes[i].at->keyring;
@@ -204,9 +204,9 @@ static void test_keys_rotate_without_losing_anybody(void **state)
     net_finish(net);
 }
 
-/* A pod starts with a key file that the others have not read yet, two steps ahead. The pod begins
- * sessions with a key that the others lack. Before the fix, the pod was alone for ever, though both
- * sides have the other key. */
+/* A pod starts with a key file two steps ahead of the others. The pod begins sessions with a key
+ * unknown to the others. Before the fix, the pod was alone for ever, though both sides have the
+ * other key. */
 static void test_one_common_key_is_enough(void **state)
 {
     (void)state;
@@ -299,7 +299,7 @@ static void test_the_rate_is_kept(void **state)
     net_finish(net);
 }
 
-/* Node 0 sends no hellos, so a session shows that it accepted the other node's hello. */
+/* Node 0 sends no hellos, so a session is proof of an accepted hello. */
 static bool hellos_of_0(void *context, unsigned from, unsigned to, const uint8_t *bytes, size_t len)
 {
     (void)context;
@@ -333,8 +333,8 @@ static bool meet_under_flood(struct net *net, enum forger forger, unsigned ms)
     return false;
 }
 
-/* Each forged hello costs the router that opens it; 100,000 a second would take all of its time.
- * The router opens only a few of them, but still opens the members' hellos. */
+/* Opening a forged hello costs time; 100,000 a second would take all the time. The router opens
+ * only a few of them, but still opens the members' hellos. */
 static void test_a_flood_of_forged_hellos_keeps_no_member_out(void **state)
 {
     (void)state;

@@ -47,7 +47,7 @@ static int join(unsigned i)
     return gossip_member_join(g, &said, false);
 }
 
-/* The table is full: this router, and members that died, one each millisecond. */
+/* The table is full: this router, and dead members, a death each millisecond. */
 static void fill(void)
 {
     for (unsigned i = 1; i < GOSSIP_MEMBERS_MAX; i++) {
@@ -102,8 +102,8 @@ static uint64_t wait_at_last(unsigned i)
     return find(i)->dial_wait;
 }
 
-/* Pods that come under new names leave many old names behind. Dead members are not called less
- * often for that: a dead member may be on the other side of a partition. */
+/* Pods with new names leave many old names behind. Dead members are not called less often: a dead
+ * member may be on the other side of a partition. */
 static void who_left_is_called_seldom_and_delays_no_call_to_the_dead(void **state)
 {
     (void)state;
@@ -122,7 +122,7 @@ static void who_left_is_called_seldom_and_delays_no_call_to_the_dead(void **stat
 /* --- two routers of one name ----------------------------------------------------------------- */
 
 /* A peer remembers a much later life of this router. The new life is a minute above that. So the
- * new stamps are above those of all hellos of that life, which replays may have brought to
+ * new stamps are above those of all hellos of the old life, which replays may have brought to
  * others. */
 static bool rise(void)
 {
@@ -220,8 +220,8 @@ static void the_address_in_use_stays(void **state)
     memset(&p->source, 0, sizeof p->source);
 }
 
-/* The member's clock went back between two lives, and the later life is at another address. That
- * address looks earlier, and was never dialled while the first address did not answer. */
+/* The member's clock went back between two lives, and the later life is at another address. The
+ * second address looks earlier, and was never dialled while the first address did not answer. */
 static void an_address_that_looks_earlier_has_its_turn(void **state)
 {
     (void)state;

@@ -26,7 +26,7 @@ static void test_a_killed_node_is_dead_everywhere_within_three_seconds(void **st
             uint64_t packets = net->world.net.packets;
             net_kill(net, 1);
             assert_true(net_run(net, net->world.now_us + 3 * SECOND, dead_everywhere));
-            /* Only one or a few nodes accuse; the nodes do not all report to each other. */
+            /* Only a few nodes accuse; the nodes do not all report to each other. */
             uint64_t keep_alives = (uint64_t)count * count * 6 * 3;
             assert_true(net->world.net.packets - packets < keep_alives + 20 * count);
             for (unsigned i = 0; i < count; i++)
@@ -90,8 +90,8 @@ static bool cut_off(void *context, unsigned from, unsigned to, const uint8_t *by
     return from == 3 || to == 3;
 }
 
-/* A node without connection believes all others dead. On return it says so before they can object,
- * and nodes that had heard each other all along believed that. */
+/* A node without connection believes all others dead. On return it says so before they can object.
+ * Nodes in contact with each other all along believed it. */
 static void test_who_was_cut_off_kills_nobody(void **state)
 {
     (void)state;
@@ -224,7 +224,7 @@ static void test_seeds_are_tried_for_ever(void **state)
     net_for(net, 6 * SECOND);
     assert_int_equal(net_stats(net, 2).seeds_unknown, 0);
     assert_int_equal(net_stats(net, 2).seeds_answered, 2);
-    assert_int_equal(net_stats(net, 1).seeds_unknown, 0); /* one of the seeds is the node itself */
+    assert_int_equal(net_stats(net, 1).seeds_unknown, 0); /* the node itself is a seed */
     assert_int_equal(net_stats(net, 1).seeds_answered, 1);
     net_finish(net);
 }
@@ -316,8 +316,8 @@ static bool between_0_and_4(void *context, unsigned from, unsigned to, const uin
 }
 
 /* Found by the simulator: a node restarts with the clock set back. The hellos are too old for a
- * peer that could not dial the node while dead. The peer learned from others that the new life
- * began, and went on sending under the earlier keys until these expired. */
+ * peer that could not dial the dead node. The peer learned from others of the new life, and went on
+ * sending under the earlier keys until these expired. */
 static void test_a_new_life_is_dialled_by_those_with_old_keys(void **state)
 {
     (void)state;
@@ -349,8 +349,7 @@ static bool only_some(void *context, unsigned from, unsigned to, const uint8_t *
 }
 
 /* Found by the simulator: two lives, each with the clock set back and each on another side of a
- * partition. Both took the epoch after the epoch that both sides remembered, and were a single
- * stream. */
+ * partition. Both took the epoch after the last common epoch, and were a single stream. */
 static void test_two_lives_never_take_the_same_epoch(void **state)
 {
     (void)state;
@@ -404,7 +403,7 @@ static void test_metadata_reaches_all(void **state)
 {
     (void)state;
     struct net *net = net_new_meshed(4, 18);
-    net->world.net.loss = 0.3; /* the push may be lost; the comparison repairs that */
+    net->world.net.loss = 0.3; /* the push may be lost; the comparison repairs the loss */
     gossip_meta_set(net->nodes[2].gossip, SLICE("admin=10.0.0.2:9000"), net->world.now_us);
     net_for(net, 5 * SECOND);
     for (unsigned i = 0; i < 4; i++) {
@@ -441,7 +440,7 @@ static void test_a_peer_that_roams_is_followed(void **state)
     for (unsigned i = 0; i < 3; i++)
         net_start(net, i, 1700000000000 + i, true);
     assert_true(net_run(net, net->world.now_us + SECOND, net_meshed));
-    /* Node 2 is now at the address that node 3 would get. */
+    /* Node 2 is now at the address for node 3. */
     struct gossip *g = net->nodes[2].gossip;
     world_move(&net->world, 2, 3);
     net_for(net, 10 * SECOND);

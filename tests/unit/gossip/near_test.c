@@ -110,7 +110,7 @@ static void test_a_node_that_dies_with_its_watchers(void **state)
 
 static bool is_near_5[64];
 
-/* Half of node 5's watchers do not get its packets; no watcher may suspect the node. */
+/* Half of node 5's watchers do not get the packets; no watcher may suspect the node. */
 static bool half_cannot_hear_5(void *context, unsigned from, unsigned to, const uint8_t *bytes,
                                size_t len)
 {
@@ -196,7 +196,7 @@ static void lost_tail_heals(struct net *net, uint64_t within_us)
     net_finish(net);
 }
 
-/* The last delta of a far author is lost, and so is its announcement. The neighbours' vectors show
+/* The last delta of a far author is lost, and so is the announcement. The neighbours' vectors show
  * the gap, well before the author's turn comes to send a keep-alive. */
 static void test_a_lost_tail_of_a_far_author(void **state)
 {
@@ -217,8 +217,8 @@ static unsigned index_of(const struct net *net, uint64_t node)
     return index;
 }
 
-/* There are so many members that a vector takes two packets, and the author is in the second
- * packet. No other packet shows the gap: the author's own keep-alives are lost for good. */
+/* With many members, a vector takes two packets, and the author is in the second packet. No other
+ * packet shows the gap: the author's own keep-alives are lost for good. */
 static void test_a_lost_tail_behind_the_first_packet(void **state)
 {
     (void)state;

@@ -168,7 +168,7 @@ static void test_begin(void **state)
     assert_int_equal(carry(w, &w->a, &w->b), ERR_NOT_FOUND);
     handshake(w, &w->a, &w->b);
     assert_int_equal(gossip_session_age(&w->a.session, w->now_us), GOSSIP_SESSION_FRESH);
-    /* The responder waits for proof that the welcome has arrived. */
+    /* The responder waits for proof of the welcome's arrival. */
     assert_int_equal(gossip_session_age(&w->b.session, w->now_us), GOSSIP_SESSION_AWAITED);
     assert_int_equal(carry(w, &w->b, &w->a), ERR_NOT_FOUND);
     assert_int_equal(carry(w, &w->a, &w->b), ERR_OK);
@@ -239,11 +239,11 @@ static void test_rekey_overlap(void **state)
     assert_int_not_equal(w->b.session.sending, old);
     assert_int_equal(opened(w, &w->b, &late_a, "late"), ERR_OK);
     assert_int_equal(opened(w, &w->a, &late_b, "late"), ERR_OK);
-    assert_int_not_equal(w->b.session.sending, old); /* a late packet does not reverse that */
+    assert_int_not_equal(w->b.session.sending, old); /* a late packet does not reverse it */
     assert_int_equal(carry(w, &w->b, &w->a), ERR_OK);
 }
 
-/* Crossing hellos: for each order of arrivals, and each loss of one packet, the sessions then carry
+/* Crossing hellos: for each order of arrivals, and each loss of a packet, the sessions then carry
  * packets both ways. */
 static void crossing_run(struct world *w, unsigned order, unsigned lost)
 {
@@ -270,7 +270,7 @@ static void crossing_run(struct world *w, unsigned order, unsigned lost)
         gossip_session_check(&w->a.session);
         gossip_session_check(&w->b.session);
     }
-    /* The side that became an initiator speaks; then both can. */
+    /* The new initiator speaks; then both can. */
     (void)carry(w, &w->a, &w->b);
     (void)carry(w, &w->b, &w->a);
     for (unsigned i = 0; i < 3; i++) {
@@ -291,7 +291,7 @@ static void test_crossing_hellos(void **state)
         }
 }
 
-/* An older set of keys that is confirmed late opens packets, and is not used to send. */
+/* An older set of keys, confirmed late, opens packets, and is not used to send. */
 static void test_late_confirmation(void **state)
 {
     struct world *w = *state;
@@ -308,7 +308,7 @@ static void test_late_confirmation(void **state)
     assert_int_equal(carry(w, &w->a, &w->b), ERR_OK);
 }
 
-/* A restarted peer has none of its former keys. */
+/* A restarted peer has no former keys. */
 static void test_restart(void **state)
 {
     struct world *w = *state;

@@ -22,8 +22,7 @@ static void test_only_rising(void **state)
     free(s);
 }
 
-/* The table is full: the member with the oldest hello goes, so that members in contact are
- * remembered. */
+/* The table is full: the member with the oldest hello goes so members in contact are remembered. */
 static void test_eviction(void **state)
 {
     (void)state;
@@ -42,8 +41,8 @@ static void test_eviction(void **state)
     free(s);
 }
 
-/* A hello of an earlier life with the clock an hour ahead is replayed to a router that has just
- * started. The node's clock is right again by now: for an hour the node got no answer. */
+/* A hello of an earlier life with the clock an hour ahead is replayed to a newly started router.
+ * The node's clock is right again by now: for an hour the node got no answer. */
 static void test_an_earlier_life_begins_where_no_session_followed(void **state)
 {
     (void)state;
@@ -74,7 +73,7 @@ static void test_an_earlier_life_begins_of_one_that_was_forgotten(void **state)
     struct gossip_stamps *s = calloc(1, sizeof *s);
     assert_non_null(s);
     const uint64_t later = NOW + GOSSIP_STAMPS_EARLIER_US;
-    gossip_stamps_forgotten(s, 7); /* a router that was never a member */
+    gossip_stamps_forgotten(s, 7); /* router 7 was never a member */
     assert_int_equal(gossip_stamps_take(s, 7, 3600, true, NOW), ERR_OK);
     assert_int_equal(gossip_stamps_take(s, 7, 10, false, later), ERR_STALE);
     gossip_stamps_forgotten(s, 7);

@@ -67,7 +67,7 @@ static void one_that_is_not_understood_is_a_member_and_no_more(void **state)
         assert_int_equal(member(net, i, 2).speaks.least, 3);
         assert_int_equal(s.refused_malformed + s.quarantines + s.suspected, 0);
         assert_int_equal(s.frames_out[GOSSIP_FRAME_NACK] + s.gaps_lost, 0);
-        assert_int_equal(s.frames_out[GOSSIP_FRAME_DELTA], s.deltas_produced); /* one receiver */
+        assert_int_equal(s.frames_out[GOSSIP_FRAME_DELTA], s.deltas_produced); /* 1 receiver */
         for (unsigned k = 0; k < 50; k++)
             assert_int_equal(gossip_peer_random(net->nodes[i].gossip, 0), net_node(1 - i));
         assert_int_equal(gossip_message(net->nodes[i].gossip, net_node(2),
@@ -78,7 +78,7 @@ static void one_that_is_not_understood_is_a_member_and_no_more(void **state)
     net_kill(net, 2);
     net_for(net, 4 * SECOND);
     assert_int_equal(net_state(net, 0, 2), GOSSIP_DEAD);
-    /* The node comes back with a build that the others understand. */
+    /* The node comes back with a build known to the others. */
     net->config.speaks = (struct gossip_versions){2, 2};
     net_start(net, 2, EPOCH + 100000, true);
     net_for(net, 5 * SECOND);

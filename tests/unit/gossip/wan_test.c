@@ -88,7 +88,7 @@ static void test_deltas_are_repaired_once(void **state)
         lost += net_stats(net, i).gaps_repaired;
         again += net_stats(net, i).deltas_again;
     }
-    /* Some deltas are requested a little early, along with deltas that were lost before. */
+    /* Some deltas are requested a little early, along with deltas lost before. */
     assert_true(lost > 0 && again <= lost / 2);
     net_finish(net);
 }

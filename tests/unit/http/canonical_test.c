@@ -1,5 +1,4 @@
-/* Prompts that are alike to engines share a chain, and prompts that differ to engines do not
- * (docs/adr/0050). */
+/* Prompts share a chain if they are alike to engines, and only then (docs/adr/0050). */
 #include "http/media_url.h"
 #include "http/skim.h"
 
@@ -10,7 +9,7 @@
 
 static char body_a[20000], body_b[20000], text_long[3001];
 
-/* `%s` in a body is 3,000 bytes of text, so that there are points. */
+/* `%s` in a body is 3,000 bytes of text, for several points. */
 static void chains_of(const char *a, const char *b, struct chain *chain_a, struct chain *chain_b)
 {
     for (int i = 0; i < 3000; i++)
@@ -178,7 +177,7 @@ static void arguments(void **state)
         skim_rendering.no_arguments = 1;
         alike(a, "{\"prompt\":\"%s\"}");
     }
-    /* Members that change no more than the end, or nothing, do not separate prompts. */
+    /* Members with an effect only at the end, or none, do not separate prompts. */
     skim_rendering = (struct rendering){0};
     alike("{\"prompt\":\"%s\"}",
           "{\"prompt\":\"%s\",\"add_generation_prompt\":false,\"continue_final_message\":true,"
@@ -196,7 +195,7 @@ static void arguments(void **state)
 
 #define TOOL(name) "{\"type\":\"function\",\"function\":{\"name\":\"" name "\"}}"
 
-/* Prompts that are alike only with a rendering. */
+/* Prompts alike only with a rendering. */
 static void renderings(void **state)
 {
     (void)state;
@@ -235,8 +234,7 @@ static void renderings(void **state)
     skim_rendering = (struct rendering){0};
 }
 
-/* A first text that turns out too long for a block is complete, whichever piece shows the
- * length. */
+/* A first text found to be too long for a block is complete, whichever piece shows the length. */
 static void a_first_text_of_any_length(void **state)
 {
     (void)state;
@@ -339,7 +337,7 @@ static void late_system_messages(void **state)
     assert_true(points_shared(late, next) >= 11); /* added later: all text before is the same */
     assert_true(points_shared(turn, TALK("", SAID("a") SAID("b"))) >= 11);
     assert_int_equal(points_shared(late, TALK("", SAID("a") LATE("note 1") LATE("more"))), 0);
-    /* `developer` is a system message too, in any order of its members. */
+    /* `developer` is a system message too, in any order of the members. */
     assert_int_equal(
         points_shared(turn, TALK("", SAID("a") ",{\"content\":\"n\",\"role\":\"developer\"}")), 0);
     /* The lead stays in front: a system text, and system messages at the head. */

@@ -9,7 +9,7 @@
 #include "tests/lib/test.h"
 
 /* Decodes `in` in pieces of at most `piece` bytes, each in a separate heap block for ASan. Returns
- * the error; `*used` is the part of `in` that belonged to the body, in bytes. */
+ * the error; `*used` is the body's bytes in `in`. */
 static int decode(struct http_chunked *c, struct slice in, size_t piece, struct buf *out,
                   size_t *used)
 {
@@ -223,7 +223,7 @@ static void written_is_read(void **state)
     }
 }
 
-/* A reader that used only part of the data returns the rest, in the middle or at the end of a
+/* After using only part of the data, a reader returns the rest, in the middle or at the end of a
  * chunk. */
 static void what_is_given_back_comes_again(void **state)
 {

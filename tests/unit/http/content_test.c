@@ -1,5 +1,5 @@
-/* The contents of a text, counted with this machine's vectors and with vectors that every machine
- * has: the results are equal. */
+/* The contents of a text, counted with this machine's vectors and with every machine's vectors: the
+ * results are equal. */
 #include "tests/lib/test.h"
 
 /* The same code again, as on a machine without wide vectors. */

@@ -1,4 +1,4 @@
-/* Fields that engines send each other: found wherever an engine reads such a field, in each
+/* Fields for messages between engines: found wherever an engine reads such a field, in each
  * disguise. */
 #include "http/engine_field.h"
 
@@ -98,7 +98,7 @@ static void ids_of_requests(void **state)
           "___prefill_addr_");
     check("{\"request_id\":\"x___decode\\u005faddr_10.0.0.2:2_x\"}", "___decode_addr_");
     check("{\"request_id\":\"___prefill_addr_1:1___\",\"request_id\":\"x\"}", "___prefill_addr_");
-    /* Longer than an id that is kept, and longer than the part that is looked at. */
+    /* Longer than a kept id, and longer than the examined part. */
     for (int pad = 200; pad <= 2000; pad += 1800) {
         (void)snprintf(body, sizeof body,
                        "{\"request_id\":\"%0*d___prefill_addr_1:1___\",\"model\":\"m\"}", pad, 0);
@@ -124,7 +124,7 @@ static void headers(void **state)
         assert_int_equal(http_field_lookup(slice_of_cstr(others[i])), HTTP_FIELD_OTHER);
 }
 
-/* Bodies that the skimmer cannot read go to the engine, unless a more tolerant reader may find a
+/* Bodies unreadable to the skimmer go to the engine, unless a more tolerant reader may find a
  * field, wherever the body is cut into segments. */
 static void bodies_that_could_not_be_read(void **state)
 {

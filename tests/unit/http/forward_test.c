@@ -23,7 +23,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Parses and forwards the head, compares the result, and checks that it can be parsed, too. */
+/* Parses and forwards the head, compares the result, and parses it again. */
 static void check_request(const char *text, const struct http_forward_request *how,
                           const char *want)
 {
@@ -141,7 +141,7 @@ static void forwarding_fields(void **state)
     check_request(behind, &how,
                   "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 10.0.0.1\r\n"
                   "X-Forwarded-Proto: http\r\nX-Forwarded-Host: a\r\n\r\n");
-    /* Nor does the client set its address in another field. */
+    /* Nor does the client set the address in another field. */
     static const char *const others[] = {
         "X-Forwarded-Port: 1",
         "X-Forwarded-Prefix: /x",

@@ -1,4 +1,4 @@
-/* Limits of a head, and heads that come in pieces. */
+/* Limits of a head, and heads in pieces. */
 #include "http/head.h"
 
 #include <stdlib.h>
@@ -63,8 +63,8 @@ static void limits_bite_at_once(void **state)
     assert_int_equal(head.refusal, 502);
 }
 
-/* A head that comes byte by byte: the parser runs a handful of times, not once a byte, and never
- * misses the last byte. */
+/* A head comes byte by byte: the parser runs a handful of times, not once a byte, and never misses
+ * the last byte. */
 static void progress_is_linear_and_exact(void **state)
 {
     (void)state;

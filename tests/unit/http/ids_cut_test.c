@@ -155,7 +155,7 @@ static void test_events_for_ids_alone_are_left_out(void **state)
         check(true, stay[i][0], stay[i][1], 0, "");
 }
 
-/* An engine may send anything: bytes that cannot be cut safely pass unchanged. */
+/* An engine may send anything: bytes pass unchanged if cutting is not safe. */
 static void test_what_is_not_ids_passes(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* llhttp's own cases (tests/vectors/llhttp/test). Messages refused by its strict mode are refused.
- * Messages accepted there are accepted with the same method, target, fields, status and body, or
- * refused for one of the reasons in `stricter`. llhttp's lenient modes have no equivalent here and
+/* llhttp's own cases (tests/vectors/llhttp/test). Messages refused by llhttp's strict mode are
+ * refused. Messages accepted there are accepted with the same method, target, fields, status and
+ * body, or refused for a reason in `stricter`. llhttp's lenient modes have no equivalent here and
  * are left out. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "tests/lib/files.h"
 #include "tests/lib/test.h"
 
-/* Reasons to refuse more than llhttp does. Nothing that llhttp refuses is accepted. */
+/* Reasons to refuse more than llhttp does. Nothing refused by llhttp is accepted. */
 static const struct {
     const char *refusal, *reason;
 } stricter[] = {
@@ -31,8 +31,8 @@ static const struct {
     {"malformed chunk extension", "RFC 9112 has white space there only as a thing to tolerate"},
 };
 
-/* Errors of llhttp that are not about the message: its caller goes on elsewhere. Here the bytes
- * behind a last message are never read, and Upgrade is ignored. */
+/* Errors of llhttp not about the message: llhttp's caller goes on elsewhere. Here the bytes behind
+ * a last message are never read, and Upgrade is ignored. */
 static const char *const no_errors[] = {"Data after `Connection: close`",
                                         "Pause on CONNECT/Upgrade", "on_"};
 
@@ -153,7 +153,7 @@ static void unescape(struct slice text, struct buf *out)
 
 /* --- llhttp's log --------------------------------------------------------------------------- */
 
-/* An element of the log: its spans follow each other. */
+/* An element of the log, with adjacent spans. */
 struct thing {
     char name[32];
     struct buf value;

@@ -81,7 +81,7 @@ static void known_paths(void **state)
 }
 
 /* Replicas may serve different models. A model's name must be read, or the request goes to an
- * engine without that model. */
+ * engine without the model. */
 static void paths_that_name_a_model(void **state)
 {
     (void)state;
@@ -172,7 +172,7 @@ static void known_paths_behind_a_prefix(void **state)
     assert_int_equal(look("/sleep/v1/chat/completions", HTTP_METHOD_POST).kind, HTTP_PATH_CONTROL);
 }
 
-/* If an engine answers one of these with success, its cache is empty. */
+/* After a success on these paths an engine's cache is empty. */
 static void paths_that_reset_a_cache(void **state)
 {
     (void)state;

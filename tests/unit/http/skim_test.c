@@ -1,5 +1,4 @@
-/* The promises of a chain: prompts that share, and prompts that do not; the members that are
- * kept. */
+/* The promises of a chain: prompts that share, and others; the kept members. */
 #include "http/skim.h"
 
 #include <stdio.h>
@@ -122,7 +121,7 @@ static void other_chain(const char *a, const char *b)
     assert_false(chain_equal(&chain_a, &chain_b));
 }
 
-/* A body with `%s` twice: long texts, so that there are points. */
+/* A body with `%s` twice: long texts, for several points. */
 #define BODY(pattern) format(bodies[which++], sizeof bodies[0], pattern, text_a, text_b)
 
 static void forms(void **state)
@@ -166,7 +165,7 @@ static void forms(void **state)
         plain,
         BODY("{\"messages\":[{\"content\":\"%1$s%1$s\"},{}],\"messages\":[{\"content\":\"%2$s\","
              "\"role\":\"user\"}],\"messages\":null}"));
-    /* An image is identified by its data, and has the length of any other image. */
+    /* An image is identified by the data, and has the length of any other image. */
     plain = BODY(
         "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\",\"image_url\":{"
         "\"url\":\"data:%s\"}},{\"text\":\"%s\"}]}]}");
@@ -385,7 +384,7 @@ static void not_understood(void **state)
     }
 }
 
-/* Media are counted by kind, and text by its bytes' values; strings of tools and roles are not
+/* Media are counted by kind, and text by byte values; strings of tools and roles are not
  * counted. */
 static void what_a_prompt_is_made_of(void **state)
 {

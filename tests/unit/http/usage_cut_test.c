@@ -1,5 +1,5 @@
-/* Usage, and nothing else, is removed from a stream, however the stream is cut into pieces. Parts
- * of the usage event that belong to the event before are moved there. */
+/* Usage, and nothing else, is removed from a stream, however the stream is cut into pieces. Some
+ * parts of the usage event belong to the event before, and are moved there. */
 #include "http/usage_cut.h"
 
 #include <stdio.h>
@@ -110,7 +110,7 @@ static void only_usage_goes(void **state)
     }
 }
 
-/* A tool call that the engine's parser kept back comes as a single event of any length. A read may
+/* A tool call, kept back by the engine's parser, comes as a single event of any length. A read may
  * bring the end of an event and 64 KiB of other events. Neither ends the cutting. */
 static void after_long_events_too(void **state)
 {
@@ -159,8 +159,7 @@ static void whole_events_do_not_wait(void **state)
     http_usage_cut_free(&c);
 }
 
-/* Only the end of a choice waits: for the next event, and no longer than for the end of that
- * event. */
+/* Only the end of a choice waits: until the end of the next event at most. */
 static void the_end_of_a_choice_waits(void **state)
 {
     (void)state;
@@ -219,7 +218,7 @@ static void usage_behind_an_end_that_went_is_cut_too(void **state)
     http_usage_cut_free(&c);
 }
 
-/* Memory is bounded: bytes that form no event pass in the end. */
+/* Memory is bounded: bytes without an event pass in the end. */
 static void what_never_ends_passes(void **state)
 {
     (void)state;

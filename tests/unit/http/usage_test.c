@@ -214,7 +214,7 @@ static void framing(void **state)
           "\xef\xbb\xbf: hi\r\ndata:{\"id\":\r\ndata:\"a\",\"text\":\"t\"}\r\rid: 7\ndatax: {}\n\n"
           ": [DONE]\n\ndata\n\ndata: not json\n\ndata:  [DONE]\n\n",
           (struct wanted){-1, -1, -1, 1, false, false, "a"});
-    /* Two lines of data that look like a single line. */
+    /* Two lines of data, similar to a single line. */
     check(HTTP_USAGE_SSE, "data: {\"id\":\rdata: \"a\",\"text\":\"t\"}\n\n",
           (struct wanted){-1, -1, -1, 1, false, false, "a"});
     check(HTTP_USAGE_SSE, "data:[DONE]\r\n\r\n", (struct wanted){-1, -1, -1, 0, true, false, ""});
@@ -258,8 +258,8 @@ static void figures_beyond_belief(void **state)
           (struct wanted){3, -1, -1, 0, false, false, ""});
 }
 
-/* Events that differ from the event before only in the text are not read again: any change that
- * could alter such an event's meaning must still be noticed. */
+/* Events are not read again if they differ from the event before only in the text: any change of
+ * meaning must still be noticed. */
 static void events_of_a_known_shape(void **state)
 {
     (void)state;

@@ -117,7 +117,7 @@ static void add(struct io_watch *w, const char *setting, const char *path, const
         .setting = setting, .path = path, .bytes_max = PEM_BYTES, .long_advice = "is too long"};
 }
 
-/* Checks that the context was made, or that there is a reason. */
+/* Checks that the context was made, or has a reason. */
 static void judge(const void *made, const char *message, bool may_fail)
 {
     assert_true(made != NULL || may_fail);

@@ -1,4 +1,4 @@
-/* Datagrams that a full kernel does not take wait, in order, up to a limit. */
+/* Datagrams refused by a full kernel wait, in order, up to a limit. */
 #include "tests/lib/test.h"
 
 #include <stdlib.h>

@@ -40,7 +40,7 @@ static bool interrupted(void)
         return interrupted() ? -1 : __real_##name arguments;                                       \
     }
 
-/* A subscription that always has another message. */
+/* A subscription with always another message. */
 enum { FLOOD_BYTES = 300 << 10 };
 static bool floods;
 static unsigned parts; /* of the received message */
@@ -156,8 +156,8 @@ static void until(const unsigned *count, unsigned least)
 
 /* --- tests ----------------------------------------------------------------------------------- */
 
-/* libzmq does not report some failures: of a name that cannot be looked up, or of a peer that
- * accepts the connection and stays silent, as here. */
+/* libzmq does not report some failures: an unresolved name, or a silent peer after accepting the
+ * connection, as here. */
 static void an_attempt_without_an_answer_is_made_anew(void **state)
 {
     (void)state;

@@ -20,7 +20,7 @@ static struct io_log_sink sink;
 static int setup(void **state)
 {
     (void)state;
-    (void)alarm(60); /* otherwise a test that waits for a frozen disk never ends */
+    (void)alarm(60); /* otherwise a wait for a frozen disk never ends */
     io_log_sink_init(&sink, LOG_INFO, NODE_LOG_FORMAT_JSON);
     if (pipe(pipe_fds) != 0)
         return -1;
@@ -180,7 +180,7 @@ static void test_a_full_disk_cuts_one_line(void **state)
 
 /* --- with its thread ------------------------------------------------------------------------ */
 
-/* Replaces libc's: a disk that hangs reports that it is writable, and then does not return. */
+/* Replaces libc's write(): a hanging disk reports readiness, and then write() does not return. */
 static atomic_bool frozen;
 
 ssize_t write(int fd, const void *bytes, size_t len)
@@ -217,8 +217,8 @@ static unsigned lines_until(int fd, const char *end)
     return lines;
 }
 
-/* A disk that hung once stopped the event loop. Now lines beyond the buffer are dropped, and the
- * log counts them. */
+/* A hanging disk once stopped the event loop. Now lines beyond the buffer are dropped, and the log
+ * counts them. */
 static void test_a_disk_that_hangs(void **state)
 {
     (void)state;
@@ -247,8 +247,8 @@ static void test_a_disk_that_hangs(void **state)
     io_log_sink_close(&sink.log);
 }
 
-/* With a thread each call of the loop that may wait costs more, so no thread runs while a pipe
- * takes every line. The first refused line starts a thread; nothing is lost or out of order. */
+/* With a thread each waiting call of the loop costs more, so no thread runs while a pipe takes
+ * every line. The first refused line starts a thread; nothing is lost or out of order. */
 static void test_a_pipe_needs_no_thread_until_it_is_full(void **state)
 {
     (void)state;
@@ -356,7 +356,7 @@ int main(void)
         TEST(test_nothing_is_lost_at_the_end),
         TEST(test_a_process_that_aborts),
         TEST(test_levels_go_round),
-        TEST(test_the_end_waits_for_no_disk), /* its thread uses the sink to the end */
+        TEST(test_the_end_waits_for_no_disk), /* the thread uses the sink to the end */
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Files that change: the readings that count. Time is given, reading is real. */
+/* Changing files: the readings that count. Time is given, reading is real. */
 #include "node/io/watch_file.h"
 
 #include <stdio.h>
@@ -108,7 +108,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Half of a line of client-keys-file is a key without limits: that half was used for a second. */
+/* Half of a line of client-keys-file is a key without limits: the half was used for a second. */
 static void a_file_that_is_being_written_waits(void **state)
 {
     (void)state;

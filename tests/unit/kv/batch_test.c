@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "tests/lib/files.h"
 
-/* A batch's events as text, one a line; digests as letters: equal digests have the same letter. */
+/* A batch's events as text, a line each; digests as letters: equal digests have the same letter. */
 struct heard {
     char text[8192];
     size_t len;

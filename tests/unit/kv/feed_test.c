@@ -187,15 +187,15 @@ static void test_another_engine(void **state)
 {
     (void)state;
     play(true, "c e 0 1 t c r1 e 2", "?0 * 0 1 ?1 2 ");
-    /* The new engine has passed the last known number: its message 1 is a different message. */
+    /* The new engine has passed the last known number, so message 1 is a different message. */
     play(true, "c e 0 1 t c r1001 r1002 e 1003", "?0 * 0 1 ?1 ! 1 2 3 ");
-    /* The new engine has not passed that number: the first number is smaller. */
+    /* The new engine has not passed the last known number: the first number is smaller. */
     play(true, "c e 0 1 2 3 t c e 1001 t r1000 r1001 e 1002", "?0 * 0 1 2 3 ?3 ! ?0 + 0 1 2 ");
     /* The engine began while a replay was awaited. */
     play(true, "c e 0 1 4 t 1000 1001", "?0 * 0 1 ?1 + 0 1 ");
 }
 
-/* One message a second: a replay ends after a while, and sooner if the same message comes again and
+/* 1 message a second: a replay ends after a while, and sooner if the same message comes again and
  * again. */
 static void test_a_replay_that_drips_is_given_up(void **state)
 {

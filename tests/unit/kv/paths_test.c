@@ -81,7 +81,7 @@ static void store(const char *text)
     kv_tree_apply(tree, &e);
 }
 
-/* Begins like a reader that joined late: the blocks before `from` were cached already. */
+/* Begins like a late reader: the blocks before `from` were cached already. */
 static void begin_late(const char *text, uint32_t from)
 {
     uint64_t hashes[64], digests[64];
@@ -135,8 +135,8 @@ static int tie(const char *text, unsigned tokens)
     return anchored;
 }
 
-/* Ties a prompt of the blocks of `block_text` that ends `letters` letters behind the last
- * checkpoint of that text. */
+/* Ties a prompt with the blocks of `block_text`, ending `letters` letters behind that text's last
+ * checkpoint. */
 static int tie_behind(const char *text, unsigned letters, const char *block_text)
 {
     size_t len = strlen(block_text);
@@ -225,7 +225,7 @@ static void test_the_last_checkpoint_of_two_prompts(void **state)
     assert_anchor_is("abcd", 4, "abcdef", 6);
     assert_int_equal(tie_behind("abcd", 4, "abcdefZZ"), 0);
     assert_int_equal(kv_paths_stats(paths).moved, 1);
-    /* The prompt's own text keeps its place, and so does the text behind. */
+    /* The prompt's own text keeps the place, and so does the text behind. */
     store("abcdefXYijklmnop");
     assert_true(join("abcdefXYijklmnop"));
     assert_true(tie("abcdefXYijklmnop", 16 * BLOCK) > 0);
@@ -269,7 +269,7 @@ static void test_a_text_fits_what_is_certain_of_it(void **state)
     end();
 }
 
-/* An engine loses its credit: anchors reported by others too, or only by others, stay. */
+/* An engine loses credit: anchors reported by others too, or only by others, stay. */
 static void test_what_one_said_is_taken_back(void **state)
 {
     (void)state;
@@ -358,7 +358,7 @@ static void test_a_copy_for_another_size_of_blocks(void **state)
         kv_paths_tie(copy, &listener, id_of("abcdefgh", 8), 0, 8 * BLOCK, 2 * BLOCK, tree, place),
         2);
     kv_paths_check(copy);
-    /* If an earlier life kept anchors of that size, the points that exist get them. */
+    /* If an earlier life kept anchors of the same size, existing points get them. */
     assert_int_equal(kv_paths_keep(copy, &cursor, &kept), 1);
     assert_int_equal(kv_paths_kept_size(buf_slice(&kept)), 2 * BLOCK);
     assert_int_equal(kv_paths_kept_size(SLICE("no")), 0);
@@ -451,7 +451,7 @@ static void test_the_next_life_knows_where_checkpoints_stand(void **state)
 }
 
 /* Another engine's reader has placed the first checkpoints. The late reader keeps these places, and
- * adds those behind the blocks that it knows. */
+ * adds those behind known blocks. */
 static void test_a_tree_that_does_not_know_the_beginning(void **state)
 {
     (void)state;

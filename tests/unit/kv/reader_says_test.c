@@ -1,4 +1,4 @@
-/* The times at which a reader reports its findings and knows the cache's contents. */
+/* The times at which a reader reports findings and knows the cache's contents. */
 #include "base/checkpoint.h"
 #include "tests/unit/kv/reader_world.h"
 
@@ -113,7 +113,7 @@ static void test_what_went_meanwhile_is_said_when_events_are_believed_again(void
     }
 }
 
-/* An answer found blocks that are gone by the events: a tier without events has them. */
+/* An answer found blocks, gone by the events: a tier without events has them. */
 static void test_a_silent_tier_contradicts_nothing(void **state)
 {
     (void)state;
@@ -137,7 +137,7 @@ static void test_a_silent_tier_contradicts_nothing(void **state)
     }
 }
 
-/* An earlier life's knowledge is reported once a replay has proven that it is still true. */
+/* An earlier life's knowledge is reported once a replay has proven it still true. */
 static void test_nothing_is_said_before_it_is_proven(void **state)
 {
     (void)state;
@@ -174,7 +174,7 @@ static void test_nothing_is_said_before_it_is_proven(void **state)
 }
 
 /* A late reader knows the contents once the cache has turned over, if new blocks had a place. Texts
- * that never leave the cache have no events, so blocks behind them have no place. */
+ * always in the cache have no events, so blocks behind them have no place. */
 static void test_when_a_reader_covers_the_cache(void **state)
 {
     (void)state;

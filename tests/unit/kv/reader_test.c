@@ -1,5 +1,5 @@
-/* How the reader treats feeds that no engine would send. tests/unit/engine-sim/kv_reader_test.c
- * tests the accuracy on an engine's cache. */
+/* How the reader treats feeds unlike any engine's. tests/unit/engine-sim/kv_reader_test.c tests the
+ * accuracy on an engine's cache. */
 #include "node/kv/reader.h"
 
 #include "tests/lib/test.h"
@@ -10,7 +10,7 @@
 #include "tests/unit/kv/reader_world.h"
 
 /* The first block of a long prompt goes and comes again and again, together with all blocks behind.
- * No engine evicts like that. */
+ * No engine evicts like this. */
 static void test_a_feed_that_costs_too_much_is_not_read_for_a_while(void **state)
 {
     (void)state;
@@ -116,7 +116,7 @@ static void test_a_long_replay_is_read(void **state)
     end();
 }
 
-/* Each gap is a walk over the whole tree, so at most one a second. Until then nothing is sure. */
+/* Each gap is a walk over the whole tree, so at most 1 a second. Until then nothing is sure. */
 static void test_many_gaps_cost_one_walk(void **state)
 {
     (void)state;
@@ -202,8 +202,8 @@ static uint64_t chain_of(unsigned tokens)
     return a.chain;
 }
 
-/* A prompt of ten blocks that were all cached before, so that the answer stores no block: structure
- * has no evidence. A chain in the answer ties the prompt, whatever the size of the rest. */
+/* A prompt of ten blocks, all cached before, so the answer stores no block: structure has no
+ * evidence. A chain in the answer ties the prompt, whatever the size of the rest. */
 static void test_a_chain_that_is_told_ties(void **state)
 {
     (void)state;
@@ -230,7 +230,7 @@ static void test_a_chain_that_is_told_ties(void **state)
     told.asked_block = BLOCK; /* other tokens: no such block exists */
     told.asked_chain = chain_of(10 * BLOCK) + 1;
     kv_reader_told(reader, &told, 6000);
-    told.asked_chain = chain_of(9 * BLOCK); /* a block that does not fit the length */
+    told.asked_chain = chain_of(9 * BLOCK); /* a block in conflict with the length */
     kv_reader_told(reader, &told, 6000);
     told.asked_block = 2 * BLOCK; /* another block size */
     told.asked_chain = chain_of(10 * BLOCK + 1);
@@ -242,7 +242,7 @@ static void test_a_chain_that_is_told_ties(void **state)
     kv_reader_told(reader, &told, 7000);
     struct kv_reader_stats stats = kv_reader_stats(reader);
     assert_true(stats.tied == 1 && stats.asked == 1 && stats.asked_wrong == 0);
-    told.end = 99; /* a checkpoint that no router reported */
+    told.end = 99; /* a checkpoint unreported by routers */
     kv_reader_told(reader, &told, 7000);
     stats = kv_reader_stats(reader);
     assert_true(stats.tied == 1 && stats.asked == 2 && stats.unmatched == 5);
@@ -313,8 +313,8 @@ static void test_what_is_certain_at_once(void **state)
     }
 }
 
-/* Two prompts of the same length run at once, and only one is known here. The other prompt's blocks
- * end at the same place: structure takes them, and the answer's chain contradicts. */
+/* Two prompts of the same length run at once, and a single prompt is known here. The other prompt's
+ * blocks end at the same place: structure takes them, and the answer's chain contradicts. */
 static void test_a_chain_that_is_told_measures_structure(void **state)
 {
     (void)state;

@@ -1,5 +1,4 @@
-/* Engines and routers that restart: events that count as one restart, and state that carries
- * over. */
+/* Restarts of engines and routers: events of a single restart, and state kept across restarts. */
 #include "tests/unit/kv/readers_world.h"
 
 enum { MINUTE = 60 * SECOND };
@@ -28,11 +27,11 @@ static void a_restart_counts_once(void **state)
     w.rkey = 5; /* long after the last start: another restart */
     want(0, w, 104 * SECOND + KV_RESTART_MS);
     assert_int_equal(row(0).stats.tree.held, 0);
-    assert_int_equal(begins, 0); /* each rkey announced its restart */
+    assert_int_equal(begins, 0); /* each rkey announced a restart */
 }
 
-/* A restart that only the feed shows, by number 0 or by a replay, is announced. The rkey that
- * follows, and another rkey that /metrics shows later, belong to the same restart. */
+/* A restart visible only in the feed, by number 0 or by a replay, is announced. The next rkey, and
+ * a later rkey from /metrics, belong to the same restart. */
 static void a_restart_that_only_the_feed_shows(void **state)
 {
     (void)state;
@@ -127,7 +126,7 @@ static struct kv_wanted begin(void)
     return w;
 }
 
-/* Otherwise an engine that lies and now and then sends number 0 would never be caught. */
+/* Otherwise a lying engine could send number 0 now and then, and never be caught. */
 static void what_was_compared_outlives_number_0(void **state)
 {
     (void)state;
@@ -140,7 +139,7 @@ static void what_was_compared_outlives_number_0(void **state)
     assert_int_equal(row(0).reading, KV_READING_CONTRADICTS);
 }
 
-/* Trust does not return with a new life that the engine itself reports, or with a clear. */
+/* Trust does not return with a new life in the engine's own report, or with a clear. */
 static void what_the_engine_says_mends_nothing(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The feeds that a router opens, and the router that speaks. */
+/* A router's open feeds, and the speaking router. */
 #include "base/prng.h"
 #include "tests/unit/kv/readers_world.h"
 
@@ -91,7 +91,7 @@ static void one_speaks_while_its_subscription_stands(void **state)
     assert_false(row(0).may_speak);
 }
 
-/* The engine's answers have blocks that never came: perhaps the feed is another engine's. */
+/* The engine's answers imply blocks missing in the feed: perhaps the feed is another engine's. */
 static void one_that_contradicts_does_not_speak(void **state)
 {
     const struct kv_told told = {.end = 1,
@@ -147,7 +147,7 @@ static void one_that_contradicts_does_not_speak(void **state)
     }
     kv_readers_tick(rs, again_ms + 2 * SECOND);
     assert_false(kv_readers_speak(rs, 0));
-    kv_readers_live(rs, 0, 0, stored(3), again_ms + 3 * SECOND); /* by its report a new process */
+    kv_readers_live(rs, 0, 0, stored(3), again_ms + 3 * SECOND); /* a new process by the report */
     assert_false(kv_readers_speak(rs, 0));
 }
 

@@ -1,5 +1,5 @@
-/* Readers with a shell and a user that note the readers' reports. Each test program includes this
- * file once. */
+/* Readers, and a shell and a user to note their reports. Each test program includes this file
+ * once. */
 #ifndef TESTS_UNIT_KV_READERS_WORLD_H
 #define TESTS_UNIT_KV_READERS_WORLD_H
 
@@ -127,7 +127,7 @@ static inline struct kv_reading_row row(unsigned slot)
     return r;
 }
 
-/* One block stored: [0, [["BlockStored", [hash], nil, [1, 2, 3, 4], 4, nil, "GPU"]], 0]. */
+/* A stored block: [0, [["BlockStored", [hash], nil, [1, 2, 3, 4], 4, nil, "GPU"]], 0]. */
 static inline struct slice stored(uint8_t hash)
 {
     static char bytes[] = "\x93\x00\x91\x97\xab"

@@ -34,7 +34,7 @@ static void opens(unsigned slot, enum kv_role role, uint32_t rkey, bool has_tier
     kv_readers_want(rs, slot, &w, SECOND);
 }
 
-/* An engine that begins, as after a restart. */
+/* An engine begins, as after a restart. */
 static void engine_begins(unsigned slot, uint32_t tokens)
 {
     if (kv_readers_feed(rs, slot) < 0) {
@@ -44,7 +44,7 @@ static void engine_begins(unsigned slot, uint32_t tokens)
     kv_readers_live(rs, (unsigned)kv_readers_feed(rs, slot), 0, block_of(tokens), SECOND);
 }
 
-/* The answer to a prompt of one block. */
+/* The answer to a prompt of a single block. */
 static void answers_to(unsigned slot, uint32_t tokens, uint64_t id)
 {
     const struct kv_path path = {.count = 1, .ids = {id}, .codes = {1}};
@@ -89,7 +89,7 @@ static void engines_of_two_sizes(void **state)
     assert_int_equal(gone, 0);
 }
 
-/* The engine gets the known prompts, and reports that none of them is cached. */
+/* The engine gets the known prompts, and reports none of them as cached. */
 static void a_second_engine_of_a_size(void **state)
 {
     (void)state;
@@ -184,7 +184,7 @@ static void the_earlier_life_had_other_sizes(void **state)
     assert_int_equal(kv_readers_stats(rs).paths.anchors, 3);
 }
 
-/* An engine that brings blocks back from a tier, until the events include that tier. */
+/* An engine brings blocks back from a tier, until the events include the tier. */
 static void no_word_where_a_tier_is_not_told_of(void **state)
 {
     static const char bytes[] = "\x93\x00\x91\x97\xab"
@@ -200,7 +200,7 @@ static void no_word_where_a_tier_is_not_told_of(void **state)
     assert_true(row(0).speaks && kv_readers_speak(rs, 0));
 }
 
-/* A single event of a shared pool is enough, whatever its content. */
+/* A single event of a shared pool with any content is enough. */
 static void no_word_where_engines_share_a_pool(void **state)
 {
     static const char bytes[] = "\x93\x00\x91\x84\xa4type\xac"

@@ -323,7 +323,7 @@ static void a_prompt_in_chunks(void **state)
     assert_int_equal(anchored(two), 3);
 }
 
-/* The last token is not computed, and engines differ in counting a block that this token fills. */
+/* The last token is not computed, and engines differ in counting a block filled by this token. */
 static void answers_that_fill_a_block(void **state)
 {
     (void)state;

@@ -26,7 +26,7 @@ static void test_the_engine_found_it(void **state)
     end();
 }
 
-/* An answer is no evidence about events during its request. */
+/* An answer is no evidence about events during the request. */
 static void test_what_stood_there_all_the_time(void **state)
 {
     (void)state;
@@ -102,14 +102,14 @@ static void test_an_answer_gives_a_place_to_what_came_behind_what_was_there(void
     end();
 }
 
-/* A later turn finds the blocks that came, and knows the fork's place. */
+/* A later turn finds the new blocks, and knows the fork's place. */
 static void test_a_later_turn_gives_it_where_prompts_part(void **state)
 {
     (void)state;
     begin_late();
     store("sysab", 3);
     store("sysabcd", 5);
-    assert_true(fronts("sysabcd", 5, 0, 900)); /* the block came, and its place is unknown */
+    assert_true(fronts("sysabcd", 5, 0, 900)); /* the block came, but the place is unknown */
     assert_int_equal(kv_tree_find(tree, chain_of("sysab", 5)).depth, 0);
     assert_true(fronts("sysabcd", 5, 2, 900)); /* not there */
     assert_int_equal(kv_tree_find(tree, chain_of("sysab", 5)).depth, 0);

@@ -137,8 +137,7 @@ static bool is_known(unsigned p)
     return kv_tree_find(tree, chain_of[p]).depth > 0;
 }
 
-/* The reach of a prompt that ends there, by the whole tree; then the best reach of all prompts that
- * go on from there. */
+/* The reach of prompt `p`, by the whole tree; then the best reach of all longer prompts. */
 static enum kv_reach serves(unsigned p)
 {
     unsigned depth = depth_of(p);
@@ -243,7 +242,7 @@ static void test_blocks_of_another_size_leave_it_unsure(void **state)
     end();
 }
 
-/* The next turn computes the second half: the blocks of its window are behind no known block. */
+/* The next turn computes the second half: the window's blocks are behind no known block. */
 static void test_a_window_that_is_told_by_its_last_blocks(void **state)
 {
     (void)state;

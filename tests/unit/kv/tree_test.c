@@ -11,7 +11,7 @@ static void test_a_prefix_is_held_up_to_what_is_missing(void **state)
     store("abcde", 3);
     assert_held("abcde", 5, 5);
     assert_held("abc", 3, 3);
-    assert_held("abx", 0, 2); /* the last block of a prefix that was never stored is missing */
+    assert_held("abx", 0, 2); /* the never stored last block of a prefix is missing */
     drop("abcd");
     assert_held("abcde", 3, 3);
     assert_held("abc", 3, 3);
@@ -123,7 +123,7 @@ static void test_tiers(void **state)
     struct kv_event all = event_of(KV_CLEARED);
     kv_tree_apply(tree, &all);
     kv_tree_check(tree);
-    assert_held("abc", 0, 3); /* no event says that the host was cleared, too */
+    assert_held("abc", 0, 3); /* no event says the host was cleared, too */
     drop_like(host, "abc"), drop_like(host, "ab"), drop_like(host, "a");
     assert_int_equal(kv_tree_stats(tree).blocks, 0);
     end();
@@ -263,7 +263,7 @@ static void test_one_block_again_and_again_in_one_event(void **state)
     end();
 }
 
-/* All blocks are in the same place of the table of chains, and the first block is at its end. */
+/* All blocks are in the same place of the table of chains, and the first block is at the end. */
 static void test_many_blocks_of_the_same_tokens(void **state)
 {
     (void)state;

@@ -4,7 +4,7 @@
 #include "base/prng.h"
 #include "tests/lib/test.h"
 
-/* Adds answers that agree with probability `chance`, until the tally contradicts; returns the
+/* Adds answers, which agree with probability `chance`, until the tally contradicts; returns the
  * number of answers, at most `most`. */
 static unsigned answers(struct kv_tally *t, double chance, unsigned most, uint64_t seed)
 {
@@ -32,7 +32,7 @@ static void one_that_never_agrees_is_found_soon(void **state)
     }
 }
 
-/* An engine that preempts all the time: half of the answers have no blocks. */
+/* An engine preempts all the time: half of the answers have no blocks. */
 static void half_is_enough(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* A connection with an engine that publishes and connects: ZMTP 3. */
+/* A connection with an engine which publishes and connects: ZMTP 3. */
 #include "node/kv/zmtp.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "tests/lib/zmtp.h"
 
 static struct kv_zmtp z;
-static size_t piece; /* bytes that come at a time */
+static size_t piece; /* bytes coming at a time */
 
 /* The events up to the end of `bytes`, a letter each: reply, message, odd, or an error. */
 static const char *events(struct slice bytes)
@@ -78,7 +78,7 @@ static void test_other_messages_are_passed_over(void **state)
 {
     (void)state;
     begin(3);
-    assert_string_equal(events(SLICE("\0\1x")), "o"); /* only one part */
+    assert_string_equal(events(SLICE("\0\1x")), "o"); /* a single part */
     assert_string_equal(events(SLICE("\1\0\1\7"
                                      "1234567\0\1x")),
                         "o"); /* a number of 7 bytes */

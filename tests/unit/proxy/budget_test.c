@@ -17,8 +17,7 @@ static void open_world(void)
     proxy_world_open(&world, &config);
 }
 
-/* Clients that ask both replicas in turn, each for something else; the replicas accept the
- * requests. */
+/* Clients ask both replicas in turn, each for something else; the replicas accept the requests. */
 static void ask(unsigned number)
 {
     for (unsigned i = 0; i < number; i++) {
@@ -119,7 +118,7 @@ static void what_a_full_replica_turned_away_moves(void **state)
     proxy_world_close(&world);
 }
 
-/* The number of saved retries that are made when all replicas fail. */
+/* The number of saved retries made when all replicas fail. */
 static unsigned saved(unsigned routers)
 {
     unsigned all = 0;

@@ -86,7 +86,7 @@ static void a_limit_that_ends_early_costs_one_tick(void **state)
     proxy_world_close(&world);
 }
 
-/* Lowered limits also end sooner for requests that wait. */
+/* Lowered limits also end sooner for waiting requests. */
 static void settings_that_change_are_looked_at_soon(void **state)
 {
     (void)state;

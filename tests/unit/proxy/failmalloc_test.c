@@ -14,7 +14,7 @@
 #include "tests/lib/zmtp.h"
 
 static struct proxy_world world;
-static size_t answered[WORLD_WIRES_MAX]; /* bytes of each replica's input that are answered */
+static size_t answered[WORLD_WIRES_MAX]; /* answered bytes of each replica's input */
 
 static void open_world(const struct proxy_world_config *config)
 {
@@ -35,7 +35,7 @@ static bool has(const char *at, size_t len, const char *text)
     return memmem(at, len, text, strlen(text)) != NULL;
 }
 
-/* The answers of an engine that requires a key: it refuses the router's model requests, and answers
+/* The answers of an engine with a required key: it refuses the router's model requests, and answers
  * the client's. */
 static const char *engine_answer(const char *at, size_t len)
 {
@@ -135,7 +135,7 @@ static void a_chat(bool may_fail)
     recover_and_close();
 }
 
-/* A body that is read straight into its final place. */
+/* A body read straight into the final place. */
 static void an_upload(bool may_fail)
 {
     static char body[20000];
@@ -155,7 +155,7 @@ static void an_upload(bool may_fail)
     recover_and_close();
 }
 
-/* An answer that is held back, judged and passed on. */
+/* An answer, held back, judged and passed on. */
 /* A decoded answer, by parts: 512 KiB from a few bytes, to a client that does not read at first. */
 static void a_packed_answer(bool may_fail)
 {
@@ -206,7 +206,7 @@ static void errors_of_its_own(bool may_fail)
     recover_and_close();
 }
 
-/* Probes, and engines that list their models only to clients. */
+/* Probes, and engines that list models only to clients. */
 static void models(bool may_fail)
 {
     static const struct proxy_world_config probed = {.replicas = 2,

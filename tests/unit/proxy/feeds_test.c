@@ -13,7 +13,7 @@ enum { SECOND = 1000, MINUTE = 60 * SECOND };
 
 static struct proxy_world world;
 static char feeds[4][128];  /* open feeds: "endpoint replay topic" */
-static unsigned asked;      /* requests to the engine for its endpoints */
+static unsigned asked;      /* requests for the engine's endpoints */
 static unsigned status;     /* status of the engine's answer */
 static const char *sources; /* body of the answer */
 static unsigned started_s;  /* start time of the engine in the metrics; 0: none */
@@ -246,8 +246,7 @@ static void listen_to_the_log(void)
     said_live = lost = unreachable = silent = restarted = 0;
 }
 
-/* A feed that another router goes on reading is not lost; a feed that no router may read is
- * lost. */
+/* A feed still read by another router is not lost; a feed closed to all routers is lost. */
 static void a_feed_that_is_handed_over_is_not_lost(void **state)
 {
     (void)state;
@@ -406,8 +405,8 @@ static void others_read_where_it_is_their_turn(void **state)
     assert_string_equal(feeds[0], "");
 }
 
-/* The other routers rely on a router that reads, but not on a router that does not read, or has no
- * subscription. */
+/* The other routers rely on a reading router, but not on a router without a subscription, or one
+ * that does not read. */
 static void the_others_count_on_one_that_reads(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Engines that connect to publish their KV events: the owner of a connection, and the limits of
+/* Engines connecting to publish their KV events: the owner of a connection, and the limits of
  * strangers. */
 #include "node/proxy/engine/publishers.h"
 
@@ -175,7 +175,7 @@ static void by_its_topic(void **state)
 {
     (void)state;
     label(1, "kv-events=listen?topic=kv@b&replay=5657");
-    struct wire *w = engine("203.0.113.9"); /* behind a device that hides its address */
+    struct wire *w = engine("203.0.113.9"); /* behind a device with another address */
     assert_int_equal(read_of(1), -1);
     assert_int_equal(reads(1), NODE_READS_TURN); /* the next tick looks at the label */
     proxy_world_wait(&world, 2 * SECOND);
@@ -445,7 +445,7 @@ static void there_is_room_for_so_many(void **state)
     assert_false(dial(address(0))->closing);
 }
 
-/* A connection that sends too much is read again in the next second. */
+/* After sending too much, a connection is read again in the next second. */
 static void bytes_of_a_second(void **state)
 {
     (void)state;

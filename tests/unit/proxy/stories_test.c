@@ -1,4 +1,4 @@
-/* Stories of requests (tests/unit/proxy/stories/): each is a script of events with the proxy's
+/* Stories of requests (tests/unit/proxy/stories/): each a script of events with the proxy's
  * actions, line by line. The trace is the assertion.
  *
  * A line without indentation is an event; the indented lines behind it are its effects.
@@ -487,7 +487,7 @@ static void happen(struct story *s, struct slice line)
         act(s, first, word(&rest), rest);
 }
 
-/* The story with the actions that really followed. */
+/* The story with the actual actions. */
 static void tell(struct slice text, struct buf *out)
 {
     static struct proxy_world world;

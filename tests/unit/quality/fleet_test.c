@@ -1,6 +1,6 @@
 /* Several requests compete for the same thing at the same moment (docs/adr/0034). Many adapters of
  * skewed popularity compete for the few slots of engines. Bursts compete for engines, with several
- * routers that each know only their own requests. */
+ * routers, each aware only of its own requests. */
 #include <math.h>
 
 #include "base/check.h"
@@ -13,14 +13,14 @@ enum { ENGINES = 8, SLOTS = 16, ADAPTERS = 200, UNIT = 32 };
 
 struct fleet {
     unsigned routers, engines, requests;
-    unsigned burst;        /* requests that come at the same moment */
+    unsigned burst;        /* requests at the same moment */
     double per_s;          /* requests */
     double skew;           /* adapters' popularity: Zipf's exponent; 0: no adapters */
     double load_s;         /* to load an adapter */
     double delay_ms, loss; /* between routers */
 };
 
-/* Prompts that share nothing. */
+/* Prompts with nothing in common. */
 static void workload_of(struct workload *out, const struct fleet *f)
 {
     enum { TOKENS_MAX = 800 };

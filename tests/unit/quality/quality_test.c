@@ -54,7 +54,7 @@ static const struct {
     {"queue+uncached", 1.1, 0.7}, /* a single router knows everything here */
 };
 
-/* Engines that the defaults fit, and engines 30 times faster and 10 times slower. */
+/* Engines as the defaults expect, and engines 30 times faster and 10 times slower. */
 static void ordered(unsigned routers, double points, double times)
 {
     static const double speeds[] = {1, 30, 0.1};
@@ -88,7 +88,7 @@ static void test_four_routers_are_near_perfect_knowledge_and_before_all_rivals(v
     ordered(4, 0.02, 1.3);
 }
 
-/* An engine is slow, and only its answers show that. */
+/* An engine is slow, visible only in the answers. */
 static void slow_one_known(unsigned routers, double speed)
 {
     struct workload w;
@@ -114,7 +114,7 @@ static void test_an_engine_five_times_slower_is_known(void **state)
         slow_one_known(cases[i].routers, cases[i].speed);
 }
 
-/* Two generations of hardware, long answers, and less than one request for each engine at a time.
+/* Two generations of hardware, long answers, and less than a request for each engine at a time.
  * Half of the answers took 1.8 times as long as necessary, because steps up to twice as long
  * counted as equal. With some seeds they still did: samples of the pace faded between two answers,
  * and with few samples all engines counted as fast as the fleet. */
@@ -137,9 +137,9 @@ static void test_idle_engines_of_two_generations_are_told_apart(void **state)
 /* Each engine has a random speed, over a factor of 100, and all requests come in the first seconds
  * of the fleet's life. When rates were learned at the end of answers, prompt after prompt went to
  * engines that had not begun their first. First tokens took 1.8 to 3.7 times as long as with the
- * best rival. In the last case but one clients do not stream, so nothing showed a slow engine
- * before the answers ended (3.9 times). In the last case, all requests went to the fast engines,
- * beyond their capacity (16 times). */
+ * best rival. In the second last case clients do not stream, so nothing showed a slow engine before
+ * the answers ended (3.9 times). In the last case, all requests went to the fast engines, beyond
+ * their capacity (16 times). */
 static void test_engines_of_any_speeds_are_told_apart(void **state)
 {
     (void)state;
@@ -154,7 +154,7 @@ static void test_engines_of_any_speeds_are_told_apart(void **state)
 }
 
 /* At most sixteen requests run at once, which no engine reports. Most requests share a prefix,
- * which draws them to the same engine; its queue is invisible, because answers come whole. */
+ * which draws them to the same engine; the queue there is invisible, because answers come whole. */
 static void test_room_that_no_engine_reports_is_known(void **state)
 {
     (void)state;
@@ -203,7 +203,7 @@ static void test_answers_that_come_back_are_found(void **state)
 }
 
 /* Documents in any order. If engines reuse documents at any place, chunks find them, at a mean TTFT
- * far below that of prefixes; if engines reuse only prefixes, chunks are the worse choice. */
+ * far below the TTFT with prefixes; if engines reuse only prefixes, chunks are the worse choice. */
 static void test_chunks_are_worth_it_where_engines_reuse_them(void **state)
 {
     (void)state;

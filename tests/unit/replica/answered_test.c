@@ -47,7 +47,7 @@ static void rows_sum_up_per_replica_and_model(void **state)
     node_answered_destroy(a);
 }
 
-/* Whatever an engine reports, the share is at most one. */
+/* Whatever an engine reports, the share is at most 1. */
 static void no_more_is_cached_than_there_was(void **state)
 {
     (void)state;
@@ -110,7 +110,7 @@ static struct node_router *make_router(void)
     return r;
 }
 
-/* The share served from cache: one counter divided by the other, whatever each answer reports. */
+/* The share served from cache: cached tokens over prompt tokens, whatever each answer reports. */
 static void answered_tokens_have_one_denominator(void **state)
 {
     (void)state;
@@ -166,7 +166,7 @@ static void answered_tokens_have_one_denominator(void **state)
             assert_slice_equal(line, wanted[i]);
     }
     buf_free(&text);
-    /* A removed replica shows in no metric, and its counts show again on its return. */
+    /* A removed replica shows in no metric, and the counts show again on its return. */
     for (unsigned back = 0; back < 2; back++) {
         assert_int_equal(node_router_replica_wish(r, SLICE("host-0:8000"),
                                                   back ? NODE_REPLICA_ADD : NODE_REPLICA_REMOVE,
@@ -191,8 +191,8 @@ static void answer(struct node_router *r, const char *model)
     node_router_finish(r, d.booking, NODE_OUTCOME_OK, &usage, START_MS + 10);
 }
 
-/* An engine that does not list its models to the router may accept any name, and rows would stay
- * for good. */
+/* An engine that does not list models to the router may accept any name, and rows would stay for
+ * good. */
 static void names_that_clients_make_up_take_no_rows(void **state)
 {
     (void)state;

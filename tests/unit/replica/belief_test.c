@@ -78,9 +78,9 @@ static void displaced_counts_the_oldest_first(void **state)
     assert_near(node_belief_displaced(&b, &ring, &decay, 50, 0, 0), 10 * exp(-0.8));
 }
 
-/* A belief from before the index moved on (or never counted) starts at a floor that the ring no
- * longer has. Generations before the oldest share places with other generations. Walking them took
- * milliseconds a decision on a machine that had been up for a month. */
+/* A belief from before the index moved on (or never counted) starts at a floor outside of the ring.
+ * Generations before the oldest share places with other generations. Walking them took milliseconds
+ * a decision after a month of uptime. */
 static void what_the_ring_no_longer_has_is_not_walked(void **state)
 {
     (void)state;
@@ -110,7 +110,7 @@ static void depth_counts_what_was_used_since(void **state)
     node_belief_depth(&b, &ring, 9, &newer, &among);
     assert_near(newer, 0);
     assert_near(among, 0);
-    node_belief_depth(&b, &ring, 0, &newer, &among); /* before the ring: like its oldest */
+    node_belief_depth(&b, &ring, 0, &newer, &among); /* before the ring: like the oldest */
     assert_near(newer, 110);
     assert_near(among, 50);
 }

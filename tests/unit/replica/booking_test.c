@@ -93,8 +93,8 @@ static void the_head_is_timed(void **state)
     node_bookings_destroy(p);
 }
 
-/* Answers that are not streamed show their first byte only at the end, so they leave the queue when
- * their time has passed. */
+/* Unstreamed answers show the first byte only at the end, so they leave the queue when their time
+ * has passed. */
 static void answers_that_are_not_streamed_leave_by_themselves(void **state)
 {
     (void)state;
@@ -117,7 +117,7 @@ static void answers_that_are_not_streamed_leave_by_themselves(void **state)
     (void)node_bookings_close(p, &l, c, 60000);
     assert_int_equal(l.prefill_tokens + l.decoding_tokens + l.context_tokens + l.requests, 0);
 
-    /* Advanced late: the second prompt did not begin before its arrival. */
+    /* Advanced late: the second prompt did not begin before it arrived. */
     struct node_booking d = book(p, &l, 1000, true, 100000), e = book(p, &l, 1000, true, 110000);
     node_load_advance(p, &l, 1000, 110500);
     assert_near(node_load_queue_s(p, &l, 1000, 110500), 0.5);
@@ -126,7 +126,7 @@ static void answers_that_are_not_streamed_leave_by_themselves(void **state)
     node_bookings_destroy(p);
 }
 
-/* Two answers that take 2 s each: 1 s for 1000 tokens, and 1 s. */
+/* Two answers of 2 s each: 1 s for 1000 tokens, and 1 s. */
 static void answers_that_do_not_end_are_due(void **state)
 {
     (void)state;

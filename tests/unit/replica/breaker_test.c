@@ -1,4 +1,4 @@
-/* A replica in trouble, and three routers that learn of each other's back-offs at once. */
+/* A replica in trouble, and three routers, which learn of each other's back-offs at once. */
 #include "node/replica/standing.h"
 
 #include "tests/lib/test.h"
@@ -201,7 +201,7 @@ static void a_router_that_dies_takes_its_back_off_with_it(void **state)
     assert_int_equal(avoided(), 1);
 }
 
-/* A draining server finishes its requests, and fails new requests. */
+/* A draining server finishes earlier requests, and fails new requests. */
 static void what_ends_well_does_not_end_a_back_off(void **state)
 {
     (void)state;
@@ -216,7 +216,7 @@ static void what_ends_well_does_not_end_a_back_off(void **state)
     assert_int_equal(avoided() & 4, 4); /* twice as long */
 }
 
-/* Streams that began before the trouble are no evidence of a cure. */
+/* Streams from before the trouble are no evidence of a cure. */
 static void a_cure_is_heard_only_by_who_waits_for_one(void **state)
 {
     (void)state;

@@ -73,8 +73,8 @@ static void a_cache_that_is_smaller_or_larger_is_found_out(void **state)
     }
 }
 
-/* The engine uses fewer cached tokens for another reason: ranks behind one URL, a template that
- * moves text, log-probabilities. Such requests once reduced the believed size to a quarter. */
+/* The engine uses fewer cached tokens for another reason: ranks behind the same URL, a template
+ * with moved text, log-probabilities. Such requests once reduced the believed size to a quarter. */
 static void what_is_not_used_for_another_reason_lowers_the_share_alone(void **state)
 {
     (void)state;

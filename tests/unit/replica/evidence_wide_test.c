@@ -1,5 +1,5 @@
-/* The sums of node/replica/evidence.c, with this machine's vectors and with vectors that every
- * machine has: equal to the last bit. */
+/* The sums of node/replica/evidence.c, with this machine's vectors and with every machine's
+ * vectors: equal to the last bit. */
 #include "tests/lib/test.h"
 
 #include "base/prng.h"
@@ -39,7 +39,7 @@ static void evidence_equal(const struct node_evidence *a, const struct node_evid
     assert_true(a->share == b->share || (isnan(a->share) && isnan(b->share)));
 }
 
-/* Values that engines and clocks do not give, but a fault might: edges among ordinary numbers. */
+/* Values not from engines and clocks, but possible after a fault: edges among ordinary numbers. */
 static float drawn(struct prng *prng, double most)
 {
     static const float edges[] = {0, -0.0F, 1, 1e-45F, 1e-38F, 3e38F, -1, INFINITY, NAN};

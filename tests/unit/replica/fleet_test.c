@@ -1,5 +1,5 @@
 /* The distribution of work over several engines while routers learn the engines' speeds (fleet.h):
- * real routers that share their knowledge, engines in virtual time. */
+ * real routers with shared knowledge, engines in virtual time. */
 #include "node/replica/fleet.h"
 
 #include <math.h>
@@ -71,7 +71,7 @@ static void start(struct service *s, unsigned routers, unsigned engines, unsigne
         s->engines[k].tokens_per_s = 10000;
 }
 
-/* Sends a prompt that no engine has seen. */
+/* Sends a prompt unknown to all engines. */
 static void send(struct service *s, struct client *c)
 {
     static struct chain chain;
@@ -125,7 +125,7 @@ static void serve(struct service *s, struct client *c)
     begin(s, c);
 }
 
-/* All clients send one request after the other, until `requests` more were sent. */
+/* All clients send requests one after the other, until `requests` more were sent. */
 static void run(struct service *s, unsigned requests)
 {
     uint64_t end = s->sent + requests;
@@ -160,8 +160,8 @@ static const struct node_replica *believed(const struct service *s, unsigned eng
 
 static const unsigned clients[] = {1, 2, 4};
 
-/* Every engine's first answer is slow. An engine was judged by that answer for ever: the other
- * engine got all the work, so the first engine could never show that it is as fast. */
+/* Every engine's first answer is slow. An engine was judged by the first answer for ever: the other
+ * engine got all the work, so the first engine could never show equal speed. */
 static void a_slow_first_answer_starves_no_replica(void **state)
 {
     (void)state;
@@ -361,7 +361,7 @@ static void one_stall_among_many_answers_moves_little(void **state)
     world_close(&s.world);
 }
 
-/* A fleet with clients that do not stream stayed at the defaults for ever. */
+/* A fleet without streaming clients stayed at the defaults for ever. */
 static void whole_answers_teach_as_well(void **state)
 {
     (void)state;
@@ -385,7 +385,7 @@ static void whole_answers_teach_as_well(void **state)
 }
 
 /* Slower altogether, as other hardware is: one factor for both speeds shows soon. Slower in prefill
- * alone: that takes more answers than such an engine gets, and is known in part. */
+ * alone: this takes more answers than such an engine gets, and is known in part. */
 static void a_slower_engine_is_known_by_whole_answers(void **state)
 {
     (void)state;
@@ -451,8 +451,8 @@ static void list(struct service *s, unsigned engine, struct slice model)
                          ERR_OK);
 }
 
-/* Two large machines serve one model, and two small machines serve another model, which is ten
- * times slower there. A new replica is like the other replicas of the same model. */
+/* Two large machines serve a model, and two small machines serve another model, which is ten times
+ * slower there. A new replica is like the other replicas of the same model. */
 static void another_model_has_another_rate(void **state)
 {
     (void)state;
@@ -476,7 +476,7 @@ static void another_model_has_another_rate(void **state)
     world_close(&s.world);
 }
 
-/* One engine of eight is five times slower: under load its share matches its speed. */
+/* One engine of eight is five times slower: under load the share matches the speed. */
 static void mixed_machines_are_known_within_a_minute(void **state)
 {
     (void)state;
@@ -518,7 +518,7 @@ static void beliefs_are_the_same_whatever_order_replicas_stand_in(void **state)
     }
 }
 
-/* Equal engines with a few similar answers each. Explained one engine at a time, their speeds were
+/* Equal engines with a few similar answers each. Explained engine by engine, their speeds were
  * 50,000 to 700,000 tokens/s, and the fastest got everything (docs/adr/0036). */
 static void few_whole_answers_make_equal_engines_no_different(void **state)
 {

@@ -1,4 +1,4 @@
-/* Load that no router booked, and missing room (foreign.h). */
+/* Load not booked by any router, and missing room (foreign.h). */
 #include "node/replica/foreign.h"
 
 #include "node/replica/booking.h"
@@ -55,8 +55,7 @@ static void batch_jobs_beside_the_routers_count(void **state)
     assert_true(all_of(&r, 0).requests == 9);
 }
 
-/* A request that the engine has not yet given up, or that has not yet arrived, makes a difference
- * for a moment. */
+/* A request not yet given up by the engine, or not yet there, makes a difference for a moment. */
 static void one_reading_alone_says_nothing(void **state)
 {
     (void)state;
@@ -130,7 +129,7 @@ static void full_memory_costs_the_time_until_some_is_free(void **state)
     read_gauges(&r, 4, 0, 100);
     assert_true(wait_s(&r, 19000) == 0);
     assert_true(wait_s(&r, 40000) == 2.5); /* a quarter of the tokens in use */
-    r.load.context_tokens = 100000;        /* one more request since */
+    r.load.context_tokens = 100000;        /* 1 more request since */
     assert_true(wait_s(&r, 20000) == 2);
     r.load.context_tokens = 320000; /* shared four times: no more than in a reading */
     read_gauges(&r, 4, 0, 100);

@@ -212,8 +212,8 @@ static void a_stall_is_over_when_it_moves(void **state)
     assert_int_equal(k.signs.stalls_total, 1);
 }
 
-/* Every request that could move has moved to another replica: no request is left to show that the
- * engine is well. */
+/* Every request that could move has moved to another replica: no request is left to show the
+ * engine's health. */
 static void one_request_tries_it_when_it_says_that_it_is_idle(void **state)
 {
     (void)state;
@@ -401,8 +401,8 @@ static void a_finding_that_nobody_tries_ends(void **state)
     assert_false(node_replica_avoided(&second, NOW + 15100));
 }
 
-/* A request that the engine has lost, and that cannot move elsewhere, goes on waiting: only the
- * request's router avoids the engine for that. */
+/* A request, lost by the engine and unable to move, goes on waiting: only the request's router
+ * avoids the engine for that. */
 static void what_waits_on_after_a_back_off_warns_nobody(void **state)
 {
     (void)state;
@@ -474,7 +474,7 @@ static void a_trial_of_one_that_starved_us_is_not(void **state)
     assert_false(node_replica_avoided(&k, NOW + 15200));
 }
 
-/* A router without connection to an engine gets no sign of life, and does not report that. */
+/* A router without connection to an engine gets no sign of life, and does not report it. */
 static void silence_is_kept(void **state)
 {
     (void)state;

@@ -23,7 +23,7 @@ static void ratio_weighs_samples_by_their_size(void **state)
 {
     (void)state;
     struct node_ratio r = node_ratio_of(10, 1, 1000);
-    node_ratio_add(&r, 180, 9); /* 20 per unit; nine units, and one unit of the prior */
+    node_ratio_add(&r, 180, 9); /* 20 per unit; nine units, and a unit of the prior */
     assert_near(node_ratio_value(&r), 19, 1e-12);
 }
 
@@ -113,8 +113,7 @@ static void speed_rests_on_less_the_longer_nothing_comes(void **state)
     assert_true(s.samples == 3 && node_speed_fresh(&s, later_ms) == 3);
 }
 
-/* Routers that believe each other more than their own samples would keep a wrong figure for
- * ever. */
+/* Routers that believe each other more than local samples would keep a wrong figure for ever. */
 static void own_samples_outvote_what_was_heard(void **state)
 {
     (void)state;

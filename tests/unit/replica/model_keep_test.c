@@ -132,7 +132,7 @@ static double tokens_of(struct node_models *m)
            node_tokens_deviation(&row->tokens, BYTES, &program);
 }
 
-/* Each piece has one impossible figure; and each length is cut. */
+/* Each piece has an impossible figure; and each length is cut. */
 static void what_is_none_is_learned_anew(void **state)
 {
     (void)state;

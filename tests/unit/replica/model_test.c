@@ -146,7 +146,7 @@ static bool denied(const struct node_models *m, const char *name, unsigned repli
     return node_models_denied(m, replica, slice_of_cstr(name), now_ms);
 }
 
-/* Engines that require an API key do not list their models to a router without a key. */
+/* Engines with a required API key do not list models to a router without a key. */
 static void clients_teach_what_a_replica_does_not_tell(void **state)
 {
     (void)state;
@@ -277,7 +277,7 @@ static void what_is_not_listed_is_not_held_against_it(void **state)
     node_models_destroy(m);
 }
 
-/* An engine that refuses from now on: the last list is the best knowledge. */
+/* An engine refuses from now on: the last list is the best knowledge. */
 static void who_stops_telling_is_asked_for_all(void **state)
 {
     (void)state;
@@ -294,7 +294,7 @@ static void who_stops_telling_is_asked_for_all(void **state)
     node_models_destroy(m);
 }
 
-/* Names made up by clients, at an engine that accepts any name. */
+/* Names made up by clients, at an engine accepting any name. */
 static bool is_sure(const struct node_models *m, const char *name, unsigned replica)
 {
     return node_replica_set_has(node_models_surely(m, slice_of_cstr(name)), replica);

@@ -1,4 +1,4 @@
-/* Findings against a replica that serves several models, and rejects requests for one model. */
+/* Findings against a replica with several models, and rejections for a single model. */
 #include "node/replica/reject.h"
 #include "tests/lib/test.h"
 

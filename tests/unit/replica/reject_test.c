@@ -57,8 +57,8 @@ static struct node_reject_prior prior_of(unsigned i, struct node_reject_from fro
     return out;
 }
 
-/* A rejection that is passed on: no peer can show if the replica is to blame, or a trial is not
- * worth its cost. Returns the belief about the replica. */
+/* A rejection passed on: no peer can show if the replica is to blame, or a trial is not worth its
+ * cost. Returns the belief about the replica. */
 static enum node_reject_guilt passes_of(unsigned i, unsigned status, struct node_reject_from from)
 {
     now += 2;
@@ -76,7 +76,7 @@ static enum node_reject_guilt passes(unsigned i, unsigned status, uint64_t id)
     return passes_of(i, status, from_of(id));
 }
 
-/* A request that replica `i` rejects, with the peers' verdict `good`. True if a peer was tried. */
+/* A request rejected by replica `i`, with the peers' verdict `good`. True if a peer was tried. */
 static bool rejects_of(unsigned i, unsigned status, struct node_reject_from from, bool good)
 {
     struct node_rejection x = rejection(i, 1, status, from.client);
@@ -144,7 +144,7 @@ static void a_bad_client_is_hardly_tried_elsewhere(void **state)
     }
 }
 
-/* A bad client hides nothing: another client's request that is rejected there is tried at once. */
+/* A bad client hides nothing: another client's request, rejected there, is tried at once. */
 static void a_bad_client_hides_no_bad_replica(void **state)
 {
     (void)state;
@@ -156,7 +156,8 @@ static void a_bad_client_hides_no_bad_replica(void **state)
     assert_true(rejects(0, 400, OTHER, true));
 }
 
-/* All clients come through one gateway, with one key, and a fifth of their requests is bad. */
+/* All clients come through the same gateway, with the same key, and a fifth of their requests is
+ * bad. */
 static void a_mixed_client_is_tried_after_a_few(void **state)
 {
     (void)state;
@@ -174,7 +175,7 @@ static void a_mixed_client_is_tried_after_a_few(void **state)
     assert_true(avoids(0, 1));
 }
 
-/* Programs at the same address, without keys: one program sends a bad prompt again and again. */
+/* Programs at the same address, without keys: a program sends a bad prompt again and again. */
 static void a_bad_prompt_is_not_the_others(void **state)
 {
     (void)state;
@@ -227,7 +228,7 @@ static void one_that_never_accepted_is_feared(void **state)
     assert_true(rejects(0, 400, CLIENT, true));
     assert_true(rejects(4, 400, CLIENT, true));
 
-    start(); /* a replica that gets only bad requests is not tried for ever */
+    start(); /* a replica with only bad requests is not tried for ever */
     for (unsigned n = 0; n < 1000; n++) {
         (void)rejects(0, 400, CLIENT, false);
         accepts(1 + n % 7, 1, OTHER);
@@ -253,8 +254,8 @@ static void where_all_reject_alike_few_are_tried(void **state)
     }
 }
 
-/* While a replica has no peer, its rejections prove nothing about its clients: their requests are
- * tried elsewhere once a peer is back. An answer under way in between does not help the replica. */
+/* While a replica has no peer, rejections prove nothing about the clients: their requests are tried
+ * elsewhere once a peer is back. An answer under way in between does not help the replica. */
 static void what_nobody_could_check_blames_no_client(void **state)
 {
     (void)state;
@@ -388,8 +389,8 @@ static void several_kinds_of_requests(void **state)
     assert_false(avoids(0, TEXT));
 }
 
-/* A replica that rejects answers at once, so it seems to have room for everything. While the blame
- * is open, it gets nothing more. */
+/* A rejecting replica answers at once, so it seems to have room for everything. While the blame is
+ * open, it gets nothing more. */
 static void a_doubt_avoids(void **state)
 {
     (void)state;
@@ -431,7 +432,7 @@ static void another_router_is_heeded(void **state)
     assert_false(avoids(1, 1));
 }
 
-/* The first router has a back-off's time for its trial. */
+/* The first router has a back-off's time for the trial. */
 static void the_others_try_where_the_first_has_no_request(void **state)
 {
     (void)state;
@@ -451,7 +452,7 @@ static void the_others_try_where_the_first_has_no_request(void **state)
     assert_true(node_reject_avoids_any(&at[0], now) && node_reject_avoids_any(&at[1], now));
 }
 
-/* Others report failed trials: this router tries too, and its own results count. */
+/* Others report failed trials: this router tries too, and own results count. */
 static void what_others_tell_is_heeded_for_a_minute(void **state)
 {
     (void)state;

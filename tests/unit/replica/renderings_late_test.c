@@ -23,7 +23,7 @@ static void late_system_messages_are_learned_too(void **state)
            2 * LEARNED_WITHIN);
 }
 
-/* Sends the written prompt to replica 0, which has `cached` of its bytes; all but the last message
+/* Sends the written prompt to replica 0, which has `cached` of the bytes; all but the last message
  * was recorded there. True if the reading changed. */
 static bool found(double cached, double last, bool late_new)
 {
@@ -46,7 +46,7 @@ static bool found(double cached, double last, bool late_new)
                                        .sure = true});
 }
 
-/* A single such turn may be a conversation that a cache has lost. */
+/* A single such turn may be a conversation lost by a cache. */
 static void two_turns_tell(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* Learning how engines render prompts: from engines that drop the first line, sort the tools or
- * move them; and facts that must not be learned. */
+ * move them; and facts not to be learned. */
 #include "tests/lib/rendering_world.h"
 
 static void what_leads_and_changes_is_left_out(void **state)
@@ -74,7 +74,7 @@ static void what_counts_is_never_left_out(void **state)
     }
 }
 
-/* Each prompt has a line of its own, which counts. More is cached than the router knows, but for
+/* Each prompt has a different line, which counts. More is cached than the router knows, but for
  * another reason. */
 static void warm_engines_do_not_mislead(void **state)
 {
@@ -117,8 +117,7 @@ static void a_prompt_that_is_all_lead_counts(void **state)
     }
 }
 
-/* With warm engines the router learns parts that change from turn to turn as fast as with
- * others. */
+/* With warm engines the router learns changing parts as fast as with others. */
 static void warm_engines_do_not_hinder(void **state)
 {
     (void)state;
@@ -209,7 +208,7 @@ static void kinds_are_bounded(void **state)
     node_renderings_destroy(w.r);
 }
 
-/* Answers that come after another kind took the place are no evidence about that kind. */
+/* Answers that come after another kind took the place are no evidence about the new kind. */
 static void what_gave_way_is_answered_in_vain(void **state)
 {
     (void)state;

@@ -105,7 +105,7 @@ static void broken_connections_in_a_row_take_it_down(void **state)
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_DOWN);
 }
 
-/* The last resort: if all replicas are down, one is tried. If it answers, the replica is up,
+/* The last resort: if all replicas are down, a replica is tried. If it answers, the replica is up,
  * whatever is pending. Requests sent before it went down prove nothing. */
 static void an_answer_brings_back_what_was_sent_as_a_last_resort(void **state)
 {
@@ -297,8 +297,8 @@ static void a_missing_counter_is_no_restart(void **state)
     assert_true(node_replica_scraped(&k, &s, 5000));
 }
 
-/* Two ranks behind one URL with their counters added. A rank that is missing from one or two
- * readings does not remove the other's cache. */
+/* Two ranks behind the same URL with their counters added. A rank missing from a reading or two
+ * does not remove the other's cache. */
 static void a_missing_rank_is_no_restart(void **state)
 {
     (void)state;
@@ -325,7 +325,7 @@ static void a_missing_rank_is_no_restart(void **state)
     assert_true(node_replica_scraped(&k, &one, 10000));
 }
 
-/* In between another router read the engine, and its reading came by gossip, without series. */
+/* In between another router read the engine, and the reading came by gossip, without series. */
 static void a_missing_rank_is_seen_after_what_others_read(void **state)
 {
     (void)state;
@@ -399,8 +399,8 @@ static void sizes_do_not_overwrite_what_the_metrics_told(void **state)
     assert_true(k.scrape.prefix_queries == 1000 && k.scrape.cache_tokens == 300000);
 }
 
-/* A request of 10,000 tokens that began there. 9,000 of the tokens were recorded `depth` deep in
- * the cache. */
+/* A request of 10,000 tokens, begun there. 9,000 of the tokens were recorded `depth` deep in the
+ * cache. */
 static void begin(struct node_replica *k, float depth)
 {
     struct node_work work = {
@@ -496,7 +496,7 @@ static void what_answers_told_others_counts_here(void **state)
     (void)node_replica_scraped(&heard, &s, 1);
     for (unsigned i = 0; i < 20; i++)
         deep_miss(&told, i % 2);
-    assert_int_equal(told.cache.sums.told, 20); /* counters are ignored in that case */
+    assert_int_equal(told.cache.sums.told, 20); /* counters are ignored in this case */
     double size, weight;
     node_replica_size_known(&told, &size, &weight);
     assert_true(size < 0.7 && weight > 1);

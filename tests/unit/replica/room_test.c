@@ -1,4 +1,4 @@
-/* Room that no engine reports: amounts never seen to run at once (room.h, booking.h, fleet.h). */
+/* Room unreported by engines: amounts never seen to run at once (room.h, booking.h, fleet.h). */
 #include "node/replica/room.h"
 
 #include <math.h>
@@ -43,8 +43,7 @@ static void what_never_ran_at_once_may_not_fit(void **state)
     assert_true(node_room_beyond_s(&room, amount(0, 0), amount(1, 4700), 0, 0.04) == 0);
     assert_true(node_room_beyond_s(&room, amount(7, 7 * 4700), amount(1, 4700), 0, 0.04) == 0);
     assert_true(node_room_beyond_s(&room, amount(8, 8 * 4700), amount(1, 4700), 0, 0.04) > 0);
-    /* No evidence yet. While load rose, short prompts gathered at one engine of twelve: 142 of
-     * 435. */
+    /* No evidence yet. While load rose, short prompts gathered at 1 engine of 12: 142 of 435. */
     room = (struct node_room){0};
     assert_true(node_room_beyond_s(&room, amount(71, 1e6), amount(1, 1000), 36, 10) == 0);
     assert_true(fabs(node_room_beyond_s(&room, amount(143, 1e6), amount(1, 0), 36, 10) - 10) <
@@ -52,8 +51,8 @@ static void what_never_ran_at_once_may_not_fit(void **state)
     assert_true(node_room_beyond_s(&room, amount(7, 1e6), amount(1, 1000), 1, 10) == 0);
 }
 
-/* An amount that ran at one replica counts as run anywhere, once enough answers have ended: then
- * the load no longer merely rises. */
+/* An amount that ran at a replica counts as run anywhere, once enough answers have ended: then the
+ * load no longer merely rises. */
 static void what_ran_at_one_ran_anywhere_of_its_model(void **state)
 {
     (void)state;

@@ -31,11 +31,11 @@ static void test_the_next_prompt_repeats_the_answer(void **state)
     (void)state;
     begin();
     assert_float_equal(node_ruler_tokens(ruler, &m), 1100, 0);
-    /* For example templates that leave reasoning out: the cached part ends with the prompt. */
+    /* For example if templates leave reasoning out: the cached part ends with the prompt. */
     for (unsigned i = 0; i < 20; i++)
         node_ruler_found(ruler, &m, 992, 16);
     assert_float_equal(node_ruler_tokens(ruler, &m), 1000, 0);
-    /* A turn that lost more than its answer proves nothing about repeated answers. */
+    /* A turn that lost more than the answer proves nothing about repeated answers. */
     for (unsigned i = 0; i < 100; i++)
         node_ruler_found(ruler, &m, 500, 16);
     assert_float_equal(node_ruler_tokens(ruler, &m), 1000, 0);

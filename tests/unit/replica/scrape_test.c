@@ -114,7 +114,7 @@ static void test_vllm_histograms(void **state)
     assert_near(s.prefill_s, -1, 0);
 }
 
-/* One name of one rank is missing, and the other names are there: fewer than before. */
+/* A name of a rank is missing, and the other names are there: fewer than before. */
 static void test_counters_of_ranks_are_counted(void **state)
 {
     (void)state;
@@ -394,7 +394,7 @@ static void test_openmetrics_end(void **state)
     assert_near(s.running, 3, 0);
 }
 
-/* In vLLM's hybrid mode a node has the ranks from 4 on; the header that pins counts them from 0. */
+/* In vLLM's hybrid mode a node has the ranks from 4 on; the pinning header counts them from 0. */
 static void test_ranks_of_vllm(void **state)
 {
     (void)state;

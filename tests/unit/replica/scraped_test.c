@@ -62,7 +62,7 @@ static void two_read_for_all(void **state)
     assert_false(node_scraped_due(&third, 10000, now + 29999));
 }
 
-/* A repeated report is no news: otherwise figures of a router that hangs would stay fresh. */
+/* A repeated report is no news: otherwise figures of a hanging router would stay fresh. */
 static void a_report_counts_once(void **state)
 {
     (void)state;
@@ -99,14 +99,14 @@ static void work_that_one_reads_moves_it_for_all(void **state)
     node_scraped_hear(&third, 1, &told, false, now + 100);
     assert_int_equal(third.signs.moved_ms, now - 900);
     assert_int_equal(third.signs.still_ms, now + 100);
-    told.engine_work = 900; /* another router's: only its changes count */
+    told.engine_work = 900; /* another router's: only changes count */
     told.scrapes = 77;
     node_scraped_hear(&third, 2, &told, false, now + 200);
     assert_int_equal(third.signs.moved_ms, now - 900);
 }
 
-/* The router scraped by itself once, for lack of reports or because its requests got no token. For
- * a while that reading counts: an older report would look like a later token. */
+/* The router scraped by itself once, for lack of reports or because own requests got no token. For
+ * a while the reading counts: an older report would look like a later token. */
 static void own_readings_count_for_a_while(void **state)
 {
     (void)state;

@@ -109,8 +109,8 @@ static void whole_answers_that_are_alike_scale_both(void **state)
     assert_near(k.shown.pace.value, 1500, 0.05);
 }
 
-/* Streaming clients come to a fleet that had no streams: the pace goes on from the result of whole
- * answers. */
+/* Streaming clients come to a fleet without streams so far: the pace goes on from the result of
+ * whole answers. */
 static void streams_go_on_where_whole_answers_ended(void **state)
 {
     (void)state;
@@ -137,7 +137,7 @@ static void streams_go_on_where_whole_answers_ended(void **state)
     assert_near(k.shown.pace.value, pace, 0.01);
 }
 
-/* A sum of seconds that is nearly zero. */
+/* A nearly zero sum of seconds. */
 static void steps_that_none_takes_say_nothing(void **state)
 {
     (void)state;

@@ -53,14 +53,14 @@ static void what_is_out_says_why(void **state)
     is(&k, NOW, "checks", false, 0);
     (void)node_replica_probed(&k, (struct node_check){.refused = true}, NOW);
     is(&k, NOW, "refuses", false, 0);
-    assert_false(node_replica_standing(&k, NOW).drained); /* its source drops it */
+    assert_false(node_replica_standing(&k, NOW).drained); /* the source drops it */
     k.vanishing = false;
     struct node_standing both = node_replica_standing(&k, NOW);
     char room[NODE_STANDING_TEXT_BYTES];
     assert_string_equal(node_standing_text(&both, room),
                         "down: its port refuses connections; drained by an operator, too");
     k.vanishing = true;
-    (void)node_replica_probed(&k, (struct node_check){0}, NOW); /* back, but its TLS does not fit */
+    (void)node_replica_probed(&k, (struct node_check){0}, NOW); /* back, but the TLS does not fit */
     k.trouble.check.tls_fails = true;
     is(&k, NOW, "tls", false, 0);
     (void)node_replica_probed(&k, (struct node_check){0}, NOW);
@@ -96,7 +96,7 @@ static void what_is_avoided_says_why_and_for_how_long(void **state)
     for (int i = 0; i < NODE_ERROR_ANSWERS_MAX; i++)
         node_replica_answered(&k, NODE_OUTCOME_ENGINE_ERROR, NOW);
     is(&k, NOW + 100, "errors", true, 900);
-    is(&k, NOW + 1000, "trial", false, 0); /* a request may try: well only after its success */
+    is(&k, NOW + 1000, "trial", false, 0); /* a request may try: well only after success */
     k.load.requests = 1;
     is(&k, NOW + 1000, "trial", true, 0);
     k = make();

@@ -51,7 +51,7 @@ static double tokens_of(const double *each, const struct prompt *p)
     return counted + image_tokens(each, c);
 }
 
-/* One to four texts, which differ by a few percent each, and up to `images` images. */
+/* 1 to 4 texts, which differ by a few percent each, and up to `images` images. */
 static struct prompt draw(struct prng *prng, const struct chain_content *const *kinds,
                           unsigned count, const double *each, unsigned images_max, bool sized)
 {
@@ -85,7 +85,7 @@ static double off(const struct node_tokens *t, const struct prompt *p)
     return fabs(node_tokens_of(t, p->bytes, &p->content, NULL) / p->tokens - 1);
 }
 
-/* A single number for all texts was 8 to 20 % off if a model reads more than one kind of text. */
+/* A single number for all texts was 8 to 20 % off if a model reads several kinds of text. */
 static void each_kind_of_text_is_learned(void **state)
 {
     (void)state;

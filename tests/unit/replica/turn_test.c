@@ -7,7 +7,7 @@
 enum { ROUTERS = 9, REPLICAS = 64, NOBODY = ROUTERS };
 
 static uint64_t routers[ROUTERS], replica;
-static bool up[ROUTERS]; /* routers that see the replica up, and report that */
+static bool up[ROUTERS]; /* routers reporting the replica up */
 
 /* The turn as router `self` computes it from the others' reports. */
 static struct node_turn turn_of(unsigned self)
@@ -55,7 +55,7 @@ static void the_next_one_moves_up(void **state)
             up[i] = prng_below(&p, 3) > 0;
         for (unsigned left = count_up(); left > 0; left--) {
             unsigned first = at_place(0), second = at_place(1);
-            assert_int_not_equal(first, NOBODY); /* exactly one router */
+            assert_int_not_equal(first, NOBODY); /* exactly 1 router */
             assert_int_equal(second == NOBODY, left == 1);
             assert_int_equal(turn_of(first).others, left - 1);
             up[first] = false; /* dies, leaves, or no longer sees the replica up */

@@ -28,7 +28,7 @@ static void what_can_be_true_stays(void **state)
     expect(of(NODE_USAGE_TOKENS_MAX, 0, 1, 0), true, of(NODE_USAGE_TOKENS_MAX, 0, 1, 0));
 }
 
-/* An engine that counts a request's cached tokens again at each recomputation. */
+/* An engine counts a request's cached tokens again at each recomputation. */
 static void more_cached_than_there_is_is_all_of_it(void **state)
 {
     (void)state;

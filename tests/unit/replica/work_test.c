@@ -25,7 +25,7 @@ static bool shows_work(const char *before, const char *after)
 #define VLLM   "vllm:num_requests_running{engine=\"0\"} 1\n"
 #define SGLANG "sglang:num_running_reqs{tp_rank=\"0\"} 1\n"
 
-/* Each row of the table, as its engine writes it. */
+/* Each row of the table, as the engine writes it. */
 static void each_sign_moves(void **state)
 {
     (void)state;

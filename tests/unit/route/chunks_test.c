@@ -1,4 +1,4 @@
-/* chunk_aware: a replica is credited with its cached parts of a prompt, in any place. */
+/* chunk_aware: a replica is credited with the cached parts of a prompt, in any place. */
 #include "base/checkpoint.h"
 #include "node/route/router_internal.h"
 #include "tests/lib/router_help.h"

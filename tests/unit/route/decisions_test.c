@@ -250,7 +250,7 @@ static void policies_without_costs_and_long_names(void **state)
     node_decisions_destroy(d);
 }
 
-/* Decision 1 is under way. 2 went well, for another model. 3 was retried, 4 cut, 5 left by its
+/* Decision 1 is under way. 2 went well, for another model. 3 was retried, 4 cut, 5 left by the
  * client. */
 static void filters_hold_together(void **state)
 {

@@ -1,4 +1,4 @@
-/* Replicas that sources name and drop, with their labels, as seen by the router. */
+/* Replicas named and dropped by sources, with labels, as seen by the router. */
 #include "node/route/discovered.h"
 
 #include "base/check.h"
@@ -95,7 +95,7 @@ static void what_operators_added_stays_when_its_source_drops_it(void **state)
     list(r, (const char *[]){"", NULL, NULL}, 3, START_MS);
     assert_int_equal(node_router_replica_health(r, 1), NODE_HEALTH_UP);
     assert_int_equal(node_router_replica_health(r, 2), NODE_HEALTH_DRAINING);
-    /* A replica that is added while leaving is used again. */
+    /* A replica added while leaving is used again. */
     assert_int_equal(node_router_replica_wish(r, late, NODE_REPLICA_ADD, NODE_ENGINE_AUTO), 2);
     assert_int_equal(node_router_replica_health(r, 2), NODE_HEALTH_UP);
     /* Operators may still drain such a replica, and take the drain back. */
@@ -179,7 +179,7 @@ static void a_model_that_is_not_listed_is_named(void **state)
         assert_int_equal(where(r, "beta"), 1);
     }
     assert_int_equal(where(r, "gamma"), ERR_NOT_FOUND);
-    /* The list confirms that. */
+    /* The list confirms it. */
     struct slice listed = SLICE("gamma");
     assert_int_equal(node_router_models(r, 0, &listed, 1), ERR_OK);
     assert_int_equal(where(r, "gamma"), 0);

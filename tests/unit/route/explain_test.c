@@ -20,8 +20,8 @@ static const char *left_out(const json_t *root, const char *name)
     return NULL;
 }
 
-/* The left-out list has no weighed replica, no address that a chosen rank stands for, and no
- * replica out of use. */
+/* The left-out list has no weighed replica, no address of a chosen rank, and no replica out of
+ * use. */
 static void only_those_that_were_not_weighed_are_left_out(void **state)
 {
     (void)state;

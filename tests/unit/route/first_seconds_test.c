@@ -81,7 +81,7 @@ static double takes_s(uint64_t first_ms, bool watched)
     return seconds;
 }
 
-/* The cache had a prompt with a changing first line that no model sees, unknown to the router. Its
+/* The cache had a prompt with a changing first line that no model sees, unknown to the router. The
  * replica was believed 45 times as fast as the others, and drew two conversations of 100,000
  * tokens. */
 static void a_hit_that_nobody_knew_of_is_no_speed(void **state)
@@ -121,8 +121,8 @@ static double decode_s(struct node_router *r, unsigned replica)
     return seconds;
 }
 
-/* Engines that are twice as fast drew all long answers, beyond their capacity, while slower engines
- * were idle. */
+/* Engines twice as fast drew all long answers, beyond their capacity, while slower engines were
+ * idle. */
 static void shorter_steps_draw_nothing_beyond_what_runs(void **state)
 {
     (void)state;

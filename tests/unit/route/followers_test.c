@@ -1,4 +1,4 @@
-/* Requests with an equal beginning that come together: a copy of their prefix serves all of them
+/* Simultaneous requests with an equal beginning: a copy of the prefix serves all of them
  * (docs/adr/0043). */
 #include "node/route/followers.h"
 
@@ -51,8 +51,8 @@ static void a_burst_outlives_what_comes_beside_it(void **state)
     assert_int_equal(node_followers_within(&f, 7 + 2 * ROWS, 1000, 1003), 1);
 }
 
-/* Both replicas have work. A single request that has its prefix computed again holds up the other
- * replica's requests; each request of a burst holds up only a part. */
+/* Both replicas have work. A single request with a recomputed prefix holds up the other replica's
+ * requests; each request of a burst holds up only a part. */
 static void a_burst_is_no_tenant(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The router that reads an engine's KV-cache events, and the router on standby. */
+/* The router reading an engine's KV-cache events, and the router on standby. */
 #include "node/route/router_internal.h"
 #include "tests/lib/test.h"
 #include "tests/unit/route/kv_events_world.h"
@@ -8,7 +8,7 @@ static unsigned ahead_of(struct world *w, unsigned router)
     return router_at(w, router)->replicas[0].turn_events.ahead;
 }
 
-/* A router that does not read, or is of a release without events, is passed over. */
+/* A router without a subscription, or of a release without events, is passed over. */
 static void those_that_read_stand_in_an_order(void **state)
 {
     (void)state;

@@ -183,7 +183,7 @@ static void what_is_gone_counts_as_gone(void **state)
     assert_true(all > 19000);
     for (unsigned left = chain->length; left-- > 0;) {
         gone_from(r, chain, left);
-        assert_near(cached(r, chain, LIVE_MS), all, 0); /* no report says that they count */
+        assert_near(cached(r, chain, LIVE_MS), all, 0); /* no report says they count */
         node_router_events_live(r, 0, true);
         double held = cached(r, chain, LIVE_MS);
         uint32_t blocks = left > 0 ? chain->points[left - 1].blocks : 0;
@@ -218,7 +218,7 @@ static void what_is_held_is_used(void **state)
     alone_destroy(r);
 }
 
-/* By inference the prompt was evicted; the engine's events deny that. */
+/* By inference the prompt was evicted; the engine's events deny it. */
 static void what_is_present_counts_though_it_is_old(void **state)
 {
     (void)state;
@@ -300,7 +300,7 @@ static struct node_decision choose_again(struct node_router *r, struct node_deci
     return d;
 }
 
-/* Tokens are requested from a vLLM with live events, if all parents of its blocks are known here;
+/* Tokens are requested from a vLLM with live events, if all parents of the blocks are known here;
  * the reader gets the tokens. */
 static void whose_tokens_may_be_asked_for(void **state)
 {
@@ -397,7 +397,7 @@ static void one_reads_and_all_tell_it_and_believe_it(void **state)
     assert_true(e.told == 1 && e.answer.slot == 0 && e.answer.prompt_tokens == 20000);
     assert_int_equal(e.answer.end, e.last);
     assert_int_equal(reader->events.passed_over, 0);
-    /* The reader sends no tidings of its own requests: no other router reads. */
+    /* The reader sends no tidings of own requests: no other router reads. */
     world_finish(&w, 0, world_choose(&w, 0, &chain), &no_usage);
     crdt_state_stats(reader->crdt, &after);
     assert_int_equal(e.told, 2);
@@ -426,7 +426,7 @@ static void one_reads_and_all_tell_it_and_believe_it(void **state)
     assert_int_equal(reader->events.passed_over, 3);
     assert_int_equal(e.told, 2);
 
-    /* The reader dies: its reports stay, and do not count. */
+    /* The reader dies: the reports stay, and do not count. */
     world_kill(&w, 0);
     world_run(&w, 10 * S);
     assert_false(node_router_events_are_live(other, 0));
@@ -487,7 +487,7 @@ static void one_that_stands_by_hears_of_the_readers_requests(void **state)
     world_close(&w);
 }
 
-/* After a cache is lost, another router's report of its events no longer counts. */
+/* After a cache is lost, another router's report of live events no longer counts. */
 static void a_report_is_of_one_cache(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Several routers that read an engine's KV-cache events, in virtual time. */
+/* Several routers reading an engine's KV-cache events, in virtual time. */
 #ifndef TESTS_UNIT_ROUTE_KV_EVENTS_WORLD_H
 #define TESTS_UNIT_ROUTE_KV_EVENTS_WORLD_H
 
@@ -19,7 +19,7 @@ static inline void all_hear(struct world *w, unsigned routers)
     world_run(w, 3 * S);
 }
 
-/* Routers that could each read the events of the only engine. */
+/* Routers, each able to read the events of the only engine. */
 static inline void readers_open(struct world *w, unsigned routers)
 {
     world_open(w, routers, 1);

@@ -1,5 +1,4 @@
-/* All replicas of the model are down: the replica that is tried, and the cases in which no replica
- * is tried. */
+/* All replicas of the model are down: the tried replica, and the cases without any. */
 #include "tests/lib/router_help.h"
 
 enum { REPLICAS = 2 };
@@ -104,7 +103,8 @@ static void neither_beyond_the_limit_nor_twice(void **state)
     alone_destroy(r);
 }
 
-/* A replica that never listed its models is no resort for a name that another would have listed. */
+/* A replica that never listed models is no resort for a name if another replica would have listed
+ * it. */
 static void not_for_a_name_that_nobody_lists(void **state)
 {
     (void)state;

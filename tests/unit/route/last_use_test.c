@@ -1,6 +1,5 @@
 /* Engines count the last use of a prompt's blocks from the end of the answer: until then the blocks
- * are in use. A router that counts from the choice believes too early that prompts of long answers
- * are gone. */
+ * are in use. Counted from the choice, prompts of long answers would be believed gone too early. */
 #include "tests/lib/router_help.h"
 
 enum { ANSWER_MS = 60000 };

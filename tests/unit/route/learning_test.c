@@ -115,11 +115,11 @@ static void assert_near(double actual, double expected, double share)
         fail_msg("%g is not %g", actual, expected);
 }
 
-/* The replica always has work from all routers; each router still learns from its own timings. */
+/* The replica always has work from all routers; each router still learns from own timings. */
 static void timings_among_others_work_teach(void **state)
 {
     (void)state;
-    static const unsigned outputs[] = {50, 400}; /* prompts take 4/5 of its time, or 1/3 */
+    static const unsigned outputs[] = {50, 400}; /* prompts take 4/5 of the time, or 1/3 */
     for (unsigned run = 0; run < ARRAY_LEN(outputs); run++) {
         struct world c;
         struct engine e = {.output = outputs[run]};
@@ -140,9 +140,9 @@ static void timings_among_others_work_teach(void **state)
     }
 }
 
-/* A queue formed before the replica was known to be five times slower than believed. A fifth of its
- * prompts' time was deducted from the first streams' time, and the rest was believed to be its
- * steps: 0.4 s instead of 0.012 s. No stream between so many prompts ever corrected that. */
+/* A queue formed before the replica was known to be five times slower than believed. A fifth of the
+ * prompts' time was deducted from the first streams' time, and the rest was believed to be steps:
+ * 0.4 s instead of 0.012 s. No stream between so many prompts ever corrected this. */
 static void a_line_at_a_slow_engine_is_not_its_pace(void **state)
 {
     (void)state;
@@ -158,8 +158,8 @@ static void a_line_at_a_slow_engine_is_not_its_pace(void **state)
 
 /* Requests one after the other, at each router in turn: first a prompt of 5,000 tokens, then a
  * repetition of the prompt a given number of requests before. The repeated prompt is cached if the
- * engine has room for that many prompts. `told`: answers report cached tokens; otherwise only the
- * engine's counters do, which each router reads. */
+ * engine has room for all prompts in between. `told`: answers report cached tokens; otherwise only
+ * the engine's counters do, which each router reads. */
 enum { PROMPTS_REPORTED = 80, PROMPTS_MAX = 1000 };
 struct service {
     struct world c;
@@ -234,7 +234,7 @@ static double factor_after(unsigned routers, unsigned router, bool told)
 }
 
 /* A quarter of the reported size. Each of four routers sees a quarter of the answers, and gets the
- * others' evidence. From counters a router knows only the expected hits of its own requests. */
+ * others' evidence. From counters a router knows only the expected hits of own requests. */
 static void the_size_is_found_by_one_router_and_by_four(void **state)
 {
     (void)state;

@@ -21,7 +21,7 @@ static void a_suspect_becomes_poison_with_the_second_death(void **state)
     assert_int_equal(node_poison_died(r, 7, 1, false), NODE_POISON_SURE);
     assert_int_equal(node_poison_of(r, 7), NODE_POISON_SURE);
     assert_int_equal(node_poison_of(r, 8), NODE_POISON_NONE);
-    node_poison_cleared(r, 7); /* an answer that was late */
+    node_poison_cleared(r, 7); /* a late answer */
     assert_int_equal(node_poison_of(r, 7), NODE_POISON_SURE);
     assert_int_equal(node_poison_count(r), 1);
     node_poison_refused(r, 7);
@@ -82,7 +82,7 @@ static void a_suspect_gets_an_idle_replica(void **state)
     assert_int_equal(place(r, NODE_COMPANY_ANY, -1, true, START_MS, &d), ERR_EXISTS);
     assert_int_equal(place(r, NODE_COMPANY_ANY, -1, false, START_MS, &d), ERR_OK);
     done(r, d, START_MS);
-    /* The replica that is kept for the suspect, once idle. */
+    /* The replica kept for the suspect, once idle. */
     assert_int_equal(place(r, NODE_COMPANY_ALONE, (int)a.replica, false, START_MS, &d), ERR_EXISTS);
     done(r, a, START_MS);
     assert_int_equal(place(r, NODE_COMPANY_ALONE, (int)b.replica, false, START_MS, &d), ERR_EXISTS);
@@ -97,8 +97,8 @@ static void a_suspect_gets_an_idle_replica(void **state)
     end(r);
 }
 
-/* No replica is idle. Suspects of one death meet no other suspect of this router, nor a suspect of
- * another router. */
+/* No replica is idle. Suspects of the same death meet no other suspect of this router, nor a
+ * suspect of another router. */
 static void suspects_are_apart(void **state)
 {
     (void)state;

@@ -169,7 +169,7 @@ static void a_session_stays_where_it_is(void **state)
     }
     for (unsigned k = 0; k < 8; k++)
         assert_true(share[k] > 80 && share[k] < 180);
-    /* A replica goes: only its sessions move. */
+    /* A replica goes: only the sessions there move. */
     memmove(&candidates[3], &candidates[4], 4 * sizeof candidates[0]);
     in.count = 7;
     for (unsigned i = 0; i < 1000; i++) {
@@ -201,7 +201,7 @@ static void prefix_hash_bounds_the_load(void **state)
     in.prefix_key = 12345;
     unsigned home = choose("prefix_hash", &in);
     assert_int_equal(choose("prefix_hash", &in), home);
-    /* 400 equal prompts that all stay in flight: no replica gets more than 1.25 times the mean. */
+    /* 400 equal prompts, all still in flight: no replica gets more than 1.25 times the mean. */
     for (unsigned i = 0; i < 400; i++)
         candidates[choose("prefix_hash", &in)].requests++;
     uint64_t total = 0;
@@ -232,8 +232,7 @@ static void shares_of(const char *policy, struct node_policy_input *in, unsigned
     }
 }
 
-/* With any policy: if nothing else distinguishes the replicas, each gets the share of its
- * weight. */
+/* With any policy: if nothing else distinguishes the replicas, each gets a share by weight. */
 static void work_follows_the_weights(void **state)
 {
     (void)state;
@@ -313,7 +312,7 @@ static void sessions_stay_when_another_gets_more_weight(void **state)
     assert_true(moved > 60 && moved < 200); /* 2/7 - 1/6 of them: 119 */
 }
 
-/* Among equal replicas each router takes those of its share, and the cheapest of those. */
+/* Among equal replicas each router takes replicas of its share, and the cheapest of those. */
 static void routers_share_out_what_is_equal(void **state)
 {
     (void)state;
@@ -342,7 +341,7 @@ static void routers_share_out_what_is_equal(void **state)
     assert_int_equal(choose("cache_aware", &in), 0);
 }
 
-/* Others' work fills queues. That does not improve a cache without any part of the prompt. */
+/* Others' work fills queues. This does not improve a cache without any part of the prompt. */
 static void unseen_work_moves_nothing_from_its_cache(void **state)
 {
     (void)state;

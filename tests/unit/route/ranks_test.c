@@ -15,7 +15,7 @@ static struct slice at(const struct node_router *r, unsigned replica)
     return node_router_replica_name(r, replica);
 }
 
-/* An address with its number of ranks in the settings. */
+/* An address with the number of ranks in the settings. */
 static struct node_router *make_ranks(const struct node_config *config)
 {
     struct node_router *r = alone_router(config);
@@ -177,7 +177,7 @@ static void a_rank_that_stands_still_is_avoided_alone(void **state)
     for (unsigned i = 1; i < RANKS; i++)
         assert_int_equal(node_router_replica_stall(r, d[i].replica), NODE_STALL_NONE);
     node_router_finish(r, d[0].booking, NODE_OUTCOME_STALLED, NULL, at_ms);
-    for (unsigned i = 0; i < 5; i++) { /* even the prompt that this rank has cached */
+    for (unsigned i = 0; i < 5; i++) { /* even the prompt cached by this rank */
         next = choose(r, prompt(0, 4000), at_ms);
         assert_int_not_equal(next.rank, d[0].rank);
         done(r, next, at_ms);
@@ -221,7 +221,7 @@ static void a_restart_empties_all_of_them(void **state)
     alone_destroy(r);
 }
 
-/* Requests that engines do not let pin go to the address, and the engine balances them. */
+/* Requests that cannot be pinned go to the address, and the engine balances them. */
 static void what_cannot_be_pinned_goes_to_the_address(void **state)
 {
     (void)state;
@@ -264,8 +264,8 @@ static void metrics_tell_how_many_there_are(void **state)
         busy += d.rank == 1;
         done(r, d, START_MS + 4000);
     }
-    assert_true(busy <= 1); /* a first request may go there, because its demand is unknown */
-    /* A rank missing from one or two readings is not gone; from the third on it is. */
+    assert_true(busy <= 1); /* a first request may go there, because the demand is unknown */
+    /* A rank missing from a reading or two is not gone; from the third on it is. */
     for (unsigned i = 0; i < 3; i++) {
         assert_int_equal(ranks_of(r), 3);
         read_metrics(r, 2, 1, START_MS + 5000 + 1000 * i);

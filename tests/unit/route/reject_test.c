@@ -57,8 +57,7 @@ static void what_rejects_gets_nothing(void **state)
     assert_true(s.avoided);
     assert_int_equal(s.until_ms, START_MS + NODE_REJECT_BACKOFF_MS);
     node_router_check(r);
-    /* A request that cannot be sent again is no trial; a request that can is a trial, and only one
-     * at a time. */
+    /* A request is a trial if it can be sent again, but only one at a time. */
     uint64_t later = START_MS + NODE_REJECT_BACKOFF_MS;
     s = node_router_replica_standing(r, 1, later);
     assert_int_equal(s.why, NODE_STANDING_REJECTS);
@@ -93,7 +92,7 @@ static unsigned count_avoided(const struct node_router *r, unsigned replicas)
     return count;
 }
 
-/* The replica that rejects and is not avoided. */
+/* The rejecting replica that is not avoided. */
 static unsigned used_of(const struct node_router *r, unsigned replicas)
 {
     unsigned used = replicas;
@@ -113,8 +112,8 @@ static unsigned used_of(const struct node_router *r, unsigned replicas)
     return used;
 }
 
-/* More than half are detected: half of all are avoided. Another rejecting replica gets its share of
- * the requests that can be sent again, and no more, though its queue is always empty. */
+/* More than half are detected: half of all are avoided. Another rejecting replica gets a share of
+ * the requests that can be sent again, and no more, though the queue is always empty. */
 static void at_most_half_are_avoided(void **state)
 {
     (void)state;
@@ -143,7 +142,7 @@ static void at_most_half_are_avoided(void **state)
     alone_destroy(r);
 }
 
-/* A rejection is verified at a replica that accepts such requests, if such a replica is known. */
+/* A rejection is verified at a replica accepting such requests, if such a replica is known. */
 static void one_that_accepts_is_asked(void **state)
 {
     (void)state;
@@ -284,7 +283,7 @@ static struct node_request for_model(const struct chain *chain, struct slice mod
     return request;
 }
 
-/* The number of 32 requests for `model` that go to `replica`. */
+/* The number of 32 requests for `model` going to `replica`. */
 static unsigned got_for(struct node_router *r, unsigned replica, struct slice model)
 {
     static uint64_t asked = 1000000;
@@ -308,8 +307,8 @@ static bool caught_for(struct node_router *r, unsigned replica, struct slice mod
     return node_router_reject_contradicted(r, &x, START_MS);
 }
 
-/* An adapter is broken at a single replica: the base stays in use there. If a replica serves only
- * one model, under any names, the whole replica is avoided at once. */
+/* An adapter is broken at a single replica: the base stays in use there. If a replica serves a
+ * single model, under any names, the whole replica is avoided at once. */
 static void an_adapter_that_is_broken_leaves_the_base_there(void **state)
 {
     (void)state;
@@ -329,7 +328,7 @@ static void an_adapter_that_is_broken_leaves_the_base_there(void **state)
     alone_destroy(r);
 }
 
-/* A full peer will have a place soon, and a peer that warms up takes one more request. */
+/* A full peer will have a place soon, and a warming peer takes another request. */
 static void a_likely_rejection_waits_for_its_peer(void **state)
 {
     (void)state;
@@ -351,8 +350,8 @@ static void a_likely_rejection_waits_for_its_peer(void **state)
     alone_destroy(r);
 }
 
-/* A replica contradicts not its peers, but its own list: it is avoided for that model alone, and
- * other routers find out by themselves. */
+/* A replica contradicts not the peers, but the replica's own list: it is avoided for the model
+ * alone, and other routers find out by themselves. */
 static void one_that_denies_what_it_lists_is_told(void **state)
 {
     (void)state;

@@ -67,7 +67,7 @@ static void what_the_client_did_is_no_failure(void **state)
     assert_int_equal(node_result_of(&e), NODE_RESULT_CLIENT_ERROR);
 }
 
-/* A method that no engine has (501) or another version of HTTP (505) is no outage. */
+/* A method unknown to engines (501) or another version of HTTP (505) is no outage. */
 static void a_mistake_of_the_client_is_no_failure(void **state)
 {
     (void)state;

@@ -48,7 +48,7 @@ static void going_beyond_what_ever_ran_costs(void **state)
     begin(r, running + AT_ONCE - 1, 1, now);
     now += 1000;
     double beyond_s = queue_s(r, now);
-    assert_true(beyond_s > 0.01); /* one more than ran before */
+    assert_true(beyond_s > 0.01); /* 1 more than ran before */
     begin(r, running + AT_ONCE, 1, now);
     now += 1000;
     double next_s = queue_s(r, now);

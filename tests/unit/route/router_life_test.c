@@ -169,7 +169,7 @@ static void no_policy_ever_breaks_the_invariants(void **state)
             random_life(*name, NULL, seed);
 }
 
-/* Reloads that change the mode while requests are under way, and explanations between. */
+/* Reloads with a change of mode while requests are under way, and explanations between. */
 static void nor_does_shadow_mode(void **state)
 {
     (void)state;

@@ -106,7 +106,7 @@ static void what_it_denied_is_not_the_next_ones(void **state)
     assert_true(name(r, "new:80") == slot);
     struct node_request request = request_of(NULL);
     request.model = SLICE("llama");
-    request.model_likely = true; /* leaves out replicas that denied the model */
+    request.model_likely = true; /* leaves out replicas with a denial */
     struct node_decision d;
     assert_int_equal(node_router_place(r, &request, NULL, now_ms, &d), ERR_OK);
     done(r, d, now_ms);
@@ -131,7 +131,7 @@ static bool on_forgotten(void *context, unsigned replica)
     return proxy_idle;
 }
 
-/* A stream that outlasts its replica's name, and a connection that outlasts the stream. */
+/* A stream that outlasts the replica's name, and a connection that outlasts the stream. */
 static void what_is_under_way_keeps_its_number(void **state)
 {
     (void)state;

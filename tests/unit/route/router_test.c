@@ -37,7 +37,7 @@ static void terms_are_what_hand_arithmetic_says(void **state)
     assert_near(explained(root, with, "queue_s"), 1.5, 1e-6);
     assert_near(explained(root, with, "uncached_s"), 0.4096, 1e-6);
     assert_near(explained(root, with, "displaced_s"), 0, 0);
-    /* o = 256 expected, b = 30 ns, K = 20,000 + 128, n = 1 and at both replicas half of that. */
+    /* o = 256 expected, b = 30 ns, K = 20,000 + 128, n = 1 and at both replicas half as much. */
     assert_near(explained(root, with, "decode_s"),
                 (256 * 30e-9 * 20128 + 30e-9 * 4096 * 256 / 2 + 0.4096) * 8 / 8.5, 1e-6);
     assert_near(explained(root, without, "cost_s"), 0.4096, 1e-6);
@@ -105,8 +105,8 @@ static void new_content_goes_where_there_is_room(void **state)
 }
 
 /* Requests without a chain (short, or not understood) displace as much as others do, and must see
- * the present contents. On a machine that had been up for a month, after a start, with only such
- * requests, beliefs were never counted at all. */
+ * the present contents. After a month of uptime, after a start, with only such requests, beliefs
+ * were never counted at all. */
 static void short_prompts_see_what_is_there(void **state)
 {
     (void)state;
@@ -232,8 +232,8 @@ static void token_ids_do_not_teach_bytes_per_token(void **state)
     alone_destroy(r);
 }
 
-/* A replica that serves two models, of 2 and of 4 bytes a token: the used share of the cache does
- * not depend on the next request's model. */
+/* A replica serves two models, of 2 and of 4 bytes a token: the used share of the cache does not
+ * depend on the next request's model. */
 static void a_belief_does_not_flip_between_models(void **state)
 {
     (void)state;
@@ -267,8 +267,8 @@ static void a_belief_does_not_flip_between_models(void **state)
     alone_destroy(r);
 }
 
-/* A default that is far too low must not keep replicas unused for ever: they are believed to be
- * like replicas with evidence. (Seen in the simulator: one of eight replicas was never used.) */
+/* A far too low default must not keep replicas unused for ever: they are believed to be like
+ * replicas with evidence. (Seen in the simulator: one of eight replicas was never used.) */
 static void replicas_not_tried_are_believed_to_be_like_the_others(void **state)
 {
     (void)state;
@@ -306,8 +306,8 @@ static void a_prompt_that_has_not_begun_shows_how_slow_a_replica_is(void **state
     alone_destroy(r);
 }
 
-/* At a replica known to be fast, a prompt that has not begun proves nothing about speed, but shows
- * an obstacle: a full memory, a stall. The replica had no queue. */
+/* At a replica known to be fast, a prompt not yet begun proves nothing about speed, but shows an
+ * obstacle: a full memory, a stall. The replica had no queue. */
 static void a_prompt_that_is_late_is_a_line(void **state)
 {
     (void)state;
@@ -324,14 +324,14 @@ static void a_prompt_that_is_late_is_a_line(void **state)
     assert_near(explained(root, 0, "queue_s"), 0, 0);
     json_decref(root);
     root = explain(r, &request, now_ms + 5000);
-    assert_near(explained(root, 0, "queue_s"), 3.9, 0.01); /* its time twice, and the surplus */
+    assert_near(explained(root, 0, "queue_s"), 3.9, 0.01); /* the time twice, and the surplus */
     assert_near(explained(root, 0, "uncached_s"), 0.1, 0.01);
     json_decref(root);
     done(r, d, now_ms + 5000);
     alone_destroy(r);
 }
 
-/* Answers of 4xx and 5xx that computed nothing. */
+/* Answers of 4xx and 5xx without computing. */
 static void refused_requests_teach_nothing(void **state)
 {
     (void)state;
@@ -402,7 +402,7 @@ static void misses_of_what_was_just_used_say_nothing_of_the_size(void **state)
     alone_destroy(r);
 }
 
-/* The policy gets the session that the client named. */
+/* The policy gets the session named by the client. */
 static void a_session_stays_at_one_replica(void **state)
 {
     (void)state;

@@ -44,8 +44,8 @@ static unsigned chosen(struct node_router *r, const struct node_request *request
     return set;
 }
 
-/* Requests that surely fit go anywhere, the rest to the longer context, even if only because of the
- * answer. */
+/* Requests surely short enough go anywhere, the rest to the longer context, even if only because of
+ * the answer. */
 static void a_long_request_goes_where_it_fits(void **state)
 {
     (void)state;
@@ -65,7 +65,7 @@ static void a_long_request_goes_where_it_fits(void **state)
     alone_destroy(r);
 }
 
-/* So that the client gets the engine's own error, from the longest context. */
+/* The client gets the engine's own error, from the longest context. */
 static void what_fits_none_goes_to_the_longest(void **state)
 {
     (void)state;
@@ -289,8 +289,8 @@ static void where_no_list_is_known_one_that_is_down_may_serve_all(void **state)
     alone_destroy(r);
 }
 
-/* A replica that never listed its models may serve any model: choosing it is a guess, if another
- * replica is known to serve the model. */
+/* A replica that never listed models may serve any: choosing it is a guess, if another replica is
+ * known to serve the model. */
 static void a_choice_that_is_a_guess(void **state)
 {
     (void)state;
@@ -322,7 +322,7 @@ static void a_choice_that_is_a_guess(void **state)
     alone_destroy(r);
 }
 
-/* The replicas chosen at that time, a bit each, in many tries. */
+/* The replicas chosen at time `now_ms`, a bit each, in many tries. */
 static unsigned chosen_at(struct node_router *r, const struct node_request *request,
                           uint64_t now_ms)
 {
@@ -386,8 +386,7 @@ static void who_lists_it_goes_before_who_may_serve_anything(void **state)
     alone_destroy(r);
 }
 
-/* Without a list nothing changes: the others may also serve a model that one replica has
- * answered. */
+/* Without a list nothing changes: the others may also serve a model answered by any replica. */
 static void where_nobody_lists_it_all_are_alike(void **state)
 {
     (void)state;
@@ -510,7 +509,7 @@ static void sglang_gets_no_model_that_a_label_names(void **state)
     node_router_labels(r, 0, &loads);
     assert_int_equal(asked_for(r, "adapter", START_MS), ERR_OK);
     assert_int_equal(asked_for(r, "x", START_MS), ERR_UNREACHABLE);
-    own.model = SLICE("x"); /* the label means this replica, whatever its list */
+    own.model = SLICE("x"); /* the label means this replica, whatever the list */
     node_router_labels(r, 0, &own);
     assert_int_equal(asked_for(r, "x", START_MS), ERR_OK);
     node_router_sources(r, NULL);

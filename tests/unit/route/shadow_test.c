@@ -21,7 +21,7 @@ static struct node_router *make_with(bool shadow, double control_share)
     return r;
 }
 
-/* An answer that reports `cached_share` of its prompt as cached. */
+/* An answer that reports `cached_share` of the prompt as cached. */
 static void answered(struct node_router *r, struct node_decision d, double cached_share,
                      uint64_t now_ms)
 {
@@ -70,7 +70,7 @@ static void the_policy_is_only_counted(void **state)
     assert_int_equal(s->sides[NODE_SHADOW_PLAIN].requests, 8);
     assert_int_equal(s->sides[NODE_SHADOW_POLICY].requests, 8);
     assert_near(share(&s->sides[NODE_SHADOW_PLAIN]), 0.1, 0.01);
-    /* All of a turn but its last 3,000 tokens: 28 parts of 36. */
+    /* All of a turn but the last 3,000 tokens: 28 parts of 36. */
     assert_near(share(&s->sides[NODE_SHADOW_POLICY]), 28.0 / 36, 0.03);
     assert_true(s->moved >= 5);
     assert_near(metric(r, "grapevine_shadow_moved_total"), (double)s->moved, 0);
@@ -78,7 +78,7 @@ static void the_policy_is_only_counted(void **state)
     alone_destroy(r);
 }
 
-/* The policy has queues of its own: two prompts at once do not go to the same replica, although the
+/* The policy has separate queues: two prompts at once do not go to the same replica, although the
  * plain policy has sent nothing there. */
 static void its_loads_are_its_own(void **state)
 {
@@ -163,7 +163,7 @@ static bool is_held(struct node_router *r, const struct node_request *request)
 }
 
 /* Round robin puts later conversations into every cache, and all lose an idle conversation. The
- * policy would have kept the idle conversation in its cache. */
+ * policy would have kept the idle conversation cached. */
 static void each_world_has_its_own_evictions(void **state)
 {
     (void)state;
@@ -212,7 +212,7 @@ static void each_world_has_its_own_room(void **state)
     alone_destroy(r);
 }
 
-/* A long answer's blocks were in use until its end, for the plain policy and for the shadow. */
+/* A long answer's blocks were in use until the end, for the plain policy and for the shadow. */
 static void the_last_use_is_the_end_of_the_answer(void **state)
 {
     (void)state;
@@ -279,7 +279,7 @@ static void the_switch_finds_what_is_cached(void **state)
     alone_destroy(r);
 }
 
-/* Bookings of shadow mode that are open at the switch end all the same. */
+/* Open bookings of shadow mode end normally after the switch. */
 static void a_switch_under_way(void **state)
 {
     (void)state;
@@ -315,7 +315,7 @@ static void another_plain_policy(void **state)
     alone_destroy(r);
 }
 
-/* A retry is no new request, and a prompt that no engine computed is in no cache. */
+/* A retry is no new request, and a prompt never computed is in no cache. */
 static void retries_and_failures(void **state)
 {
     (void)state;
@@ -363,7 +363,7 @@ static void moved_requests_have_ended(void **state)
 }
 
 /* An engine counts three times as many tokens as were estimated. The plain policy's replica has
- * lost the prompt, and the other has it, with its tokens known: 152 % of them were predicted. */
+ * lost the prompt, and the other has it, with known tokens: 152 % of them were predicted. */
 static void each_side_has_its_own_size_of_a_prompt(void **state)
 {
     (void)state;
@@ -383,8 +383,8 @@ static void each_side_has_its_own_size_of_a_prompt(void **state)
     alone_destroy(r);
 }
 
-/* The choice of the policy is forgotten while the request runs elsewhere. Its number is kept until
- * then: another name would get records and bookings of a prompt that it never had. */
+/* The choice of the policy is forgotten while the request runs elsewhere. The number is kept until
+ * then: another name would get records and bookings of an unknown prompt. */
 static void a_number_is_kept_for_its_bookings(void **state)
 {
     (void)state;
@@ -451,7 +451,7 @@ static void a_share_of_conversations_is_the_control(void **state)
             request.conversation = hash_mix(i);
             assert_int_equal(node_router_place(r, &request, NULL, now_ms, &d), ERR_OK);
             bool is = d.reason == NODE_REASON_PLAIN;
-            assert_true(turn == 1 || is == was); /* a conversation stays with its policy */
+            assert_true(turn == 1 || is == was); /* a conversation stays with the same policy */
             was = is;
             plain += is;
             answered(r, d, is ? 0.2 : 0.8, now_ms + 100);

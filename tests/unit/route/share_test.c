@@ -1,4 +1,4 @@
-/* Routers' reports of replicas to each other: loads that change without an event, and health. */
+/* Routers' reports of replicas to each other: loads changing without an event, and health. */
 #include "node/route/share.h"
 
 #include <stdio.h>
@@ -71,7 +71,7 @@ static void see(struct world *w, unsigned router, enum seen seen)
     world_touch(&w->nodes[router]);
 }
 
-/* Until its own first probe a router believes the majority. Routers that see a replica asleep count
+/* Until the first own probe a router believes the majority. Routers that see a replica asleep count
  * it as down. */
 static void what_most_others_see_is_believed(void **state)
 {
@@ -102,7 +102,7 @@ static void what_most_others_see_is_believed(void **state)
     }
 }
 
-/* Sends a turn of a conversation with a changing first line that no engine sees. Returns the tokens
+/* Sends a turn of a conversation with a changing first line, unseen by engines. Returns the tokens
  * believed cached. */
 static double turn(struct world *w, unsigned router, uint64_t number, uint64_t cached)
 {
@@ -133,8 +133,8 @@ static double turn(struct world *w, unsigned router, uint64_t number, uint64_t c
     return believed;
 }
 
-/* All routers read a client's prompts alike soon after one router learned how, even if none came
- * there since. */
+/* All routers read a client's prompts alike soon after a first router learned how, even if none
+ * came there since. */
 static void what_one_learned_is_adopted_unasked(void **state)
 {
     (void)state;

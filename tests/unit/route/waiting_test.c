@@ -1,4 +1,4 @@
-/* Replicas with names that wait for room: at the limit of names, or because older names came. */
+/* Replicas with names waiting for room: at the limit of names, or because older names came. */
 #include "base/check.h"
 #include "crdt/state.h"
 #include "node/route/discovered.h"
@@ -80,7 +80,7 @@ static void list(const char *text)
     assert_int_equal(discover_list(d, 0, entries, count, now_ms), ERR_OK);
 }
 
-/* `count` names reach the router that another router added some seconds ago, and no longer adds. */
+/* The router gets `count` names, added by another router some seconds ago, and no longer added. */
 static void older_come(struct node_router *r, unsigned count)
 {
     struct crdt_state_config config = {.index = {.bytes_max = 4 << 20,
@@ -124,7 +124,7 @@ static const struct node_replica *used(const struct node_router *r, const char *
 }
 
 /* replicas-max is full; an autoscaler adds another name and takes it back. The name stayed for
- * ever, and came into use when there was room, long after its end. */
+ * ever, and came into use when there was room, long after the end. */
 static void a_name_that_goes_while_it_waits_is_forgotten(void **state)
 {
     (void)state;
@@ -144,7 +144,7 @@ static void a_name_that_goes_while_it_waits_is_forgotten(void **state)
     end(r);
 }
 
-/* The same if its source drains the name before any use. */
+/* The same if the source drains the name before any use. */
 static void a_name_that_drains_while_it_waits_is_never_used(void **state)
 {
     (void)state;
@@ -202,7 +202,7 @@ static void what_gets_room_again_is_what_its_source_says(void **state)
     end(r);
 }
 
-/* While the name waits, its source drains the name, or changes the weight. */
+/* While the name waits, the source drains the name, or changes the weight. */
 static void what_changes_while_it_waits_counts(void **state)
 {
     (void)state;
@@ -229,7 +229,7 @@ static void what_changes_while_it_waits_counts(void **state)
 }
 
 /* A lying router announced so many older names that none of this router's could even wait.
- * Configured names keep their place, and the others go when no router names them. */
+ * Configured names keep their places, and the others go when no router names them. */
 static void names_that_others_tell_take_no_place_of_what_is_configured(void **state)
 {
     (void)state;

@@ -8,7 +8,7 @@
 
 enum { VALUES = 4 };
 
-/* One engine and any kind of cluster, plus these settings. */
+/* An engine and any kind of cluster, plus these settings. */
 static int finish(struct node_options_error *error, const char *const pairs[VALUES][2])
 {
     static const char *const always[][2] = {

@@ -27,7 +27,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Flags as a list of strings that ends in NULL, after argv[0]. */
+/* Flags as a NULL-terminated list of strings, after argv[0]. */
 static int flags(const char *first, ...)
 {
     static char words[16][512];
@@ -140,7 +140,7 @@ static void test_stronger_list_replaces(void **state)
     assert_int_equal(o.replica.count, 1);
 }
 
-/* Each bad setting: its flags, and the whole error line. */
+/* Each bad setting: the flags, and the whole error line. */
 static void test_error_lines(void **state)
 {
     (void)state;

@@ -213,7 +213,7 @@ static void a_batch_by_count(void **state)
     json_t *root, *spans = spans_of(trace_batch(t, 5001), &root);
     assert_int_equal(json_array_size(spans), TRACE_BATCH_SPANS);
     json_decref(root);
-    assert_int_equal(trace_batch(t, 9000).len, 0); /* one at a time */
+    assert_int_equal(trace_batch(t, 9000).len, 0); /* 1 at a time */
     assert_int_equal(ended(200, 9000), TRACE_SAME);
     assert_true(trace_batch(t, 9000).len > 0);
     assert_int_equal(ended(202, 9000), TRACE_SAME);
