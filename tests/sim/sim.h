@@ -206,7 +206,7 @@ void sim_nodes_open(struct sim_world *w);
 void sim_node_start(struct sim_world *w, unsigned node, bool elsewhere);
 /* The router's process is gone, with all state. */
 void sim_node_crash(struct sim_world *w, unsigned node);
-/* The node announces the departure, and is gone a little later. */
+/* The node announces its departure, and is gone a little later. */
 void sim_node_leave(struct sim_world *w, unsigned node);
 
 /* --- net.c ---------------------------------------------------------------------------------- */
@@ -355,7 +355,7 @@ int sim_number_of(const struct sim_world *w, uint64_t node);
 
 /* A datagram reaches a router. */
 void sim_heard_deliver(struct sim_world *w, struct world_node *n, struct world_datagram *d);
-/* A datagram goes to an address without the target. */
+/* A datagram goes to an address where its target is not. */
 void sim_heard_missed(void *context, unsigned from, const struct gossip_address *to,
                       const uint8_t *bytes);
 /* A member's state changes in the router's view. */

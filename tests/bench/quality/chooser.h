@@ -1,7 +1,7 @@
 /* The choice of an engine for a request: a chooser for each row of the table.
  *
- * A rival knows as much as such a router in service, and each of several routers only own requests.
- * Perfect knowledge looks into the engines. */
+ * A rival knows as much as such a router in service, and each of several routers knows only its own
+ * requests. Perfect knowledge looks into the engines. */
 #ifndef TESTS_BENCH_QUALITY_CHOOSER_H
 #define TESTS_BENCH_QUALITY_CHOOSER_H
 

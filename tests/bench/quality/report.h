@@ -4,7 +4,7 @@
 
 #include "tests/bench/quality/chooser.h"
 
-/* Figures of the answered requests. Seconds are the workload's: times the speed. */
+/* Figures of the answered requests. Seconds are the workload's: multiplied by its speed. */
 struct figures {
     double cached; /* share of prompt tokens */
     double ttft_s, p50_s, p99_s, end_s;

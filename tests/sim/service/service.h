@@ -297,7 +297,7 @@ struct service_ask {
     bool usage_asked; /* by the client */
     bool poison;
     bool takes_gzip;
-    bool continues; /* a response at a single engine */
+    bool continues; /* a response that a single engine has */
     unsigned minor;
     bool close;
     bool chunked, expects;

@@ -170,8 +170,8 @@ static void retry_after_is_how_long_those_that_wait_take(void **state)
     assert_int_equal(queue_retry_after_s(&q, QUEUE_ROOM, 3600000), 1);
 }
 
-/* All classes share the limit. Each class has separate lanes and a separate service rate. A request
- * keeps the number in another class. */
+/* All classes share the limit. Each class has separate lanes and a separate service rate. If a
+ * request moves to another class, it keeps the number. */
 static void classes_are_served_in_their_order(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Data-parallel ranks as seen by several routers: only router 0 reads the number, all use them. */
+/* Data-parallel ranks as seen by several routers: only router 0 reads their number, and all routers
+ * use them. */
 #include "node/replica/rank.h"
 #include "node/replica/scrape.h"
 #include "node/route/router_internal.h"

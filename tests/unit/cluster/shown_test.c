@@ -1,4 +1,4 @@
-/* How long operators see a dead or left router. */
+/* How long operators see a router after it died or left. */
 #include "node/cluster/replication.h"
 #include "tests/lib/test.h"
 #include "tests/lib/world/look.h"

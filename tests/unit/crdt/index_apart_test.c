@@ -4,7 +4,7 @@
 
 enum { REPLICAS = 3, TTL = 20, NOW = 100, IDS = 2000 };
 
-/* Observes an id and the twin apart, at other replicas and times. */
+/* Observes an id and its twin apart, at other replicas and times. */
 static void observe_both(struct crdt_index *x, uint64_t n)
 {
     uint64_t id = id_of(n);

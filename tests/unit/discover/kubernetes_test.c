@@ -322,7 +322,7 @@ static void what_is_no_api_server(void **state)
     does("cancel, failed: the API server answers 500");
 }
 
-/* An API server, or a proxy before it accepts watches and drops them. */
+/* An API server, or a proxy in front of it, accepts watches and drops them. */
 static void watches_that_end_at_once_are_failures(void **state)
 {
     (void)state;

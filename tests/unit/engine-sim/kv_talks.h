@@ -1,6 +1,6 @@
 /* From an engine's events and the routers' reports of answers to beliefs about checkpoints; the
  * engine simulator's cache is the truth. Conversations go on, begin alike, diverge, or come at the
- * same time; some bypass the routers. A single test may include this file, because `w` is a global
+ * same time; some bypass the routers. Only one test may include this file, because `w` is a global
  * variable. */
 #ifndef TESTS_UNIT_ENGINE_SIM_KV_TALKS_H
 #define TESTS_UNIT_ENGINE_SIM_KV_TALKS_H

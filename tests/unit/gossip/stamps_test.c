@@ -22,7 +22,8 @@ static void test_only_rising(void **state)
     free(s);
 }
 
-/* The table is full: the member with the oldest hello goes so members in contact are remembered. */
+/* The table is full: the member with the oldest hello goes, so members in contact are
+ * remembered. */
 static void test_eviction(void **state)
 {
     (void)state;

@@ -9,7 +9,7 @@
 
 static char body_a[20000], body_b[20000], text_long[3001];
 
-/* `%s` in a body is 3,000 bytes of text, for several points. */
+/* `%s` in a body is 3,000 bytes of text, enough for several points. */
 static void chains_of(const char *a, const char *b, struct chain *chain_a, struct chain *chain_b)
 {
     for (int i = 0; i < 3000; i++)

@@ -492,7 +492,7 @@ static void head_response_keeps_its_length(void **state)
     assert_int_equal(head.status, 200);
 }
 
-/* Every byte in every place of a value for the eight-at-a-time scan. */
+/* Every byte in every place of a value, because the scan takes eight bytes at a time. */
 static void every_byte_in_a_value(void **state)
 {
     (void)state;

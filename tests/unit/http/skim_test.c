@@ -121,7 +121,7 @@ static void other_chain(const char *a, const char *b)
     assert_false(chain_equal(&chain_a, &chain_b));
 }
 
-/* A body with `%s` twice: long texts, for several points. */
+/* A body with `%s` twice: long texts, enough for several points. */
 #define BODY(pattern) format(bodies[which++], sizeof bodies[0], pattern, text_a, text_b)
 
 static void forms(void **state)

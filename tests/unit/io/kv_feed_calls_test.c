@@ -40,7 +40,7 @@ static bool interrupted(void)
         return interrupted() ? -1 : __real_##name arguments;                                       \
     }
 
-/* A subscription with always another message. */
+/* A subscription that never runs out of messages. */
 enum { FLOOD_BYTES = 300 << 10 };
 static bool floods;
 static unsigned parts; /* of the received message */
@@ -156,8 +156,8 @@ static void until(const unsigned *count, unsigned least)
 
 /* --- tests ----------------------------------------------------------------------------------- */
 
-/* libzmq does not report some failures: an unresolved name, or a silent peer after accepting the
- * connection, as here. */
+/* libzmq does not report some failures, such as an unresolved name, or, as here, a peer that
+ * accepts the connection and stays silent. */
 static void an_attempt_without_an_answer_is_made_anew(void **state)
 {
     (void)state;

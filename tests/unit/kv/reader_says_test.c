@@ -113,7 +113,7 @@ static void test_what_went_meanwhile_is_said_when_events_are_believed_again(void
     }
 }
 
-/* An answer found blocks, gone by the events: a tier without events has them. */
+/* An answer found blocks that are gone by the events: a tier without events has them. */
 static void test_a_silent_tier_contradicts_nothing(void **state)
 {
     (void)state;

@@ -200,7 +200,7 @@ static void no_word_where_a_tier_is_not_told_of(void **state)
     assert_true(row(0).speaks && kv_readers_speak(rs, 0));
 }
 
-/* A single event of a shared pool with any content is enough. */
+/* A single event of a shared pool is enough, with any content. */
 static void no_word_where_engines_share_a_pool(void **state)
 {
     static const char bytes[] = "\x93\x00\x91\x84\xa4type\xac"

@@ -85,7 +85,7 @@ static void test_no_json(void **state)
                    "{\"0\":{\"publisher\":\"zmq\",\"endpoint\":\"tcp://*:1\","
                    "\"topic\":\"%0*d\"}}",
                    900, 0);
-    assert_int_equal(read_sources(text), 0); /* too long a topic is ignored */
+    assert_int_equal(read_sources(text), 0); /* a topic that is too long is ignored */
     assert_string_equal(said, "0:1 ");
 }
 

@@ -11,7 +11,7 @@ static void test_a_prefix_is_held_up_to_what_is_missing(void **state)
     store("abcde", 3);
     assert_held("abcde", 5, 5);
     assert_held("abc", 3, 3);
-    assert_held("abx", 0, 2); /* the never stored last block of a prefix is missing */
+    assert_held("abx", 0, 2); /* the last block, x, was never stored */
     drop("abcd");
     assert_held("abcde", 3, 3);
     assert_held("abc", 3, 3);

@@ -113,7 +113,8 @@ static void speed_rests_on_less_the_longer_nothing_comes(void **state)
     assert_true(s.samples == 3 && node_speed_fresh(&s, later_ms) == 3);
 }
 
-/* Routers that believe each other more than local samples would keep a wrong figure for ever. */
+/* Routers that believe each other more than their own samples would keep a wrong figure for
+ * ever. */
 static void own_samples_outvote_what_was_heard(void **state)
 {
     (void)state;

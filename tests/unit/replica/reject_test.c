@@ -452,7 +452,7 @@ static void the_others_try_where_the_first_has_no_request(void **state)
     assert_true(node_reject_avoids_any(&at[0], now) && node_reject_avoids_any(&at[1], now));
 }
 
-/* Others report failed trials: this router tries too, and own results count. */
+/* Others report failed trials: this router tries too, and its results count. */
 static void what_others_tell_is_heeded_for_a_minute(void **state)
 {
     (void)state;

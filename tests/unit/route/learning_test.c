@@ -115,7 +115,7 @@ static void assert_near(double actual, double expected, double share)
         fail_msg("%g is not %g", actual, expected);
 }
 
-/* The replica always has work from all routers; each router still learns from own timings. */
+/* The replica always has work from all routers; each router still learns from its own timings. */
 static void timings_among_others_work_teach(void **state)
 {
     (void)state;
@@ -234,7 +234,7 @@ static double factor_after(unsigned routers, unsigned router, bool told)
 }
 
 /* A quarter of the reported size. Each of four routers sees a quarter of the answers, and gets the
- * others' evidence. From counters a router knows only the expected hits of own requests. */
+ * others' evidence. From counters a router knows only the expected hits of its own requests. */
 static void the_size_is_found_by_one_router_and_by_four(void **state)
 {
     (void)state;

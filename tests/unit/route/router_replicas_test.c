@@ -21,7 +21,7 @@ static void replicas_have_unique_names(void **state)
         int len = snprintf(text, sizeof text, "more-%u", i);
         assert_int_equal(node_router_name(r, slice_of(text, (size_t)len), NODE_ENGINE_AUTO), i);
     }
-    node_router_tick(r, START_MS + 60000); /* for different ages of the names */
+    node_router_tick(r, START_MS + 60000); /* so that the names differ in age */
     assert_int_equal(node_router_name(r, SLICE("one too many"), NODE_ENGINE_AUTO), ERR_FULL);
     assert_slice_equal(node_router_replica_name(r, 1), "host-1:8000");
     assert_int_equal(node_router_replica_count(r), 1024);

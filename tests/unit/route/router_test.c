@@ -105,7 +105,7 @@ static void new_content_goes_where_there_is_room(void **state)
 }
 
 /* Requests without a chain (short, or not understood) displace as much as others do, and must see
- * the present contents. After a month of uptime, after a start, with only such requests, beliefs
+ * the present contents. On a machine up for a month, after a start with only such requests, beliefs
  * were never counted at all. */
 static void short_prompts_see_what_is_there(void **state)
 {
@@ -267,8 +267,8 @@ static void a_belief_does_not_flip_between_models(void **state)
     alone_destroy(r);
 }
 
-/* A far too low default must not keep replicas unused for ever: they are believed to be like
- * replicas with evidence. (Seen in the simulator: one of eight replicas was never used.) */
+/* A default that is far too low must not keep replicas unused for ever: they are believed to be
+ * like replicas with evidence. (Seen in the simulator: one of eight replicas was never used.) */
 static void replicas_not_tried_are_believed_to_be_like_the_others(void **state)
 {
     (void)state;

@@ -44,8 +44,8 @@ static unsigned chosen(struct node_router *r, const struct node_request *request
     return set;
 }
 
-/* Requests surely short enough go anywhere, the rest to the longer context, even if only because of
- * the answer. */
+/* Requests that surely fit go anywhere, the rest to the longer context, even if only because of the
+ * answer. */
 static void a_long_request_goes_where_it_fits(void **state)
 {
     (void)state;
