@@ -31,7 +31,7 @@ static void test_each_class_counts(void **state)
         "\"registry\":\"01\",\"reports\":\"09\",\"index\":[]",
         "\"registry\":\"01\",\"index\":[]",
         "\"registry\":\"01\",\"reports\":\"03\"",
-        CLASSES ",\"index\":[{\"generation\":1,\"digest\":\"1\"}]", /* NOLINT: a single text */
+        CLASSES ",\"index\":[{\"generation\":1,\"digest\":\"1\"}]", /* NOLINT: one text */
         "\"error\":\"timeout\"",
     };
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
@@ -115,7 +115,7 @@ static void test_what_is_no_such_thing(void **state)
                                         "7",
                                         "{\"a\":1}",
                                         "{\"a\":{\"reports\":",
-                                        "{\"a\":{" CLASSES ",\"index\":[]}", /* NOLINT: a string */
+                                        "{\"a\":{" CLASSES ",\"index\":[]}", /* NOLINT: one text */
                                         "nonsense"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         assert_false(equal(texts[i]));

@@ -399,8 +399,7 @@ static void sizes_do_not_overwrite_what_the_metrics_told(void **state)
     assert_true(k.scrape.prefix_queries == 1000 && k.scrape.cache_tokens == 300000);
 }
 
-/* A request of 10,000 tokens, begun there. 9,000 of the tokens were recorded `depth` deep in the
- * cache. */
+/* Begins a request of 10,000 tokens, 9,000 of them recorded `depth` deep in the cache. */
 static void begin(struct node_replica *k, float depth)
 {
     struct node_work work = {
