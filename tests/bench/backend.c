@@ -3,11 +3,11 @@
  *   backend --listen HOST:PORT [--listen ...] [--pace-us N]
  *
  * One thread, epoll. Answers every POST at once: a chat completion of about 600 bytes, or 16
- * server-sent events if the body begins with "stream":true, all in one write or, with --pace-us,
- * one by one. Answers the routes that a router probes: /health, /v1/models, /metrics. Prints one
- * line `listening on http://HOST:PORT` per port; port 0 lets the kernel choose.
+ * server-sent events if the body begins with "stream":true. The events are a single write, or with
+ * --pace-us a write each. Answers the routes that a router probes: /health, /v1/models, /metrics.
+ * Prints a line `listening on http://HOST:PORT` per port; port 0 lets the kernel choose.
  *
- * It trusts its clients: heads up to 16 KB, bodies with Content-Length only. */
+ * The backend trusts its clients: heads up to 16 KB, bodies with Content-Length only. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -66,7 +66,7 @@ static void with_length(char *out, size_t size, const char *type, const char *bo
     CHECK(n > 0 && (size_t)n < size);
 }
 
-/* `event` as one chunk: its size, the line, the empty line. */
+/* `event` as a chunk: the size, the line, the empty line. */
 static void chunk(char *out, size_t size, const char *event)
 {
     int n = snprintf(out, size, "%zx\r\n%s\r\n", strlen(event), event);
@@ -126,8 +126,8 @@ static void peer_close(struct peer *p)
         free(p);
 }
 
-/* Answers are small and the socket's buffer is empty. A peer for which an answer does not fit at
- * once does not read, and is given up. */
+/* Answers are small and the socket's buffer is empty. If an answer does not fit at once, the peer
+ * does not read, and is given up. */
 static bool put(struct peer *p, const char *bytes)
 {
     size_t n = strlen(bytes);
@@ -145,7 +145,7 @@ static void pace_later(struct peer *p)
     due_last = p;
 }
 
-/* Writes all due pieces; returns the time until the next, NULL if none is left. */
+/* Writes all due pieces; returns the time until the next piece, or NULL. */
 static const struct timespec *pace(void)
 {
     static struct timespec wait;

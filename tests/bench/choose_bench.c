@@ -1,4 +1,4 @@
-/* The cost of one decision: choose, first byte and finish, by replicas and checkpoints. */
+/* The cost of a decision: choose, first byte and finish, by replicas and checkpoints. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -55,7 +55,7 @@ static struct chain *prompt_make(unsigned conversation, uint64_t bytes)
     return chain;
 }
 
-/* `kept`: each decision is kept, as a busy router keeps up to so many a second. */
+/* `kept`: each decision is kept, as a busy router does up to a limit per second. */
 static void measure(const char *policy, unsigned replicas, uint64_t bytes, bool kept)
 {
     uint64_t now_ms = UP_MS;

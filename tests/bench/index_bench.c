@@ -1,5 +1,5 @@
-/* Microbenchmark of the prefix index: memory, learning, matching. Prints figures beside their
- * targets. Missed targets are reported but not enforced, because the machine may be busy. */
+/* Microbenchmark of the prefix index: memory, learning, matching. Prints figures and targets.
+ * Missed targets are reported but not enforced, because the machine may be busy. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,10 +40,10 @@ static struct crdt_index *make(uint64_t bytes)
                                        .ttl_generations = TTL,
                                        .generation = NOW,
                                        .replicated = replicated};
-    /* Sizes the table as if slots were as few as names. */
+    /* Sizes the table as if there were only 1,024 slots. */
     config.bytes_max += crdt_counts_bytes(config.replicas_max, TTL + 2, false) -
                         crdt_counts_bytes(1024, TTL + 2, false);
-    if (replicated) { /* adds their memory, so that the table has the same size as without */
+    if (replicated) { /* more memory, so that the table is as large as without digests */
         config.bytes_max += crdt_spans_bytes(config.replicas_max, TTL) +
                             crdt_counts_bytes(config.replicas_max, TTL + 2, true) -
                             crdt_counts_bytes(config.replicas_max, TTL + 2, false) + 65536 * 4;
@@ -64,8 +64,8 @@ static void row(const char *what, double value, const char *unit, double target,
 
 static struct chain chain;
 
-/* Makes passes over n observations, in runs of one replica and generation, as deltas carry them.
- * Returns seconds, without the making of the runs. */
+/* Makes passes over n observations, in runs of a single replica and generation, as deltas carry
+ * them. Returns seconds, without the making of the runs. */
 static double pass(struct crdt_index *x, uint64_t n, uint32_t generation)
 {
     double total = 0;
@@ -206,7 +206,7 @@ static void bench_match(unsigned replicas)
     x = make(UINT64_C(128) << 20);
     (void)pass(x, 4000000, NOW);
     chain_fill(1, 0);
-    for (unsigned i = 0; i < POINTS; i++) { /* every point by another half of the replicas */
+    for (unsigned i = 0; i < POINTS; i++) { /* each point at another half of the replicas */
         for (unsigned r = 0; r < replicas; r++) {
             if ((hash_mix(i * 1024 + r) & 1) != 0)
                 DISCARD(crdt_index_observe(x, chain.points[i].id, r, chain.points[i].code, NOW));
@@ -220,7 +220,7 @@ static void bench_match(unsigned replicas)
 /* Many system prompts, each cached by all of 1,000 replicas. */
 static void bench_sets(void)
 {
-    struct crdt_index *x = make(UINT64_C(96) << 20); /* an eighth of it is for sets */
+    struct crdt_index *x = make(UINT64_C(96) << 20); /* an eighth is for sets */
     struct crdt_index_stats s;
     crdt_index_stats(x, &s);
     uint64_t used = s.bytes_used;
@@ -242,7 +242,7 @@ static void bench_sets(void)
 
 /* A router's usual work with 10 M entries of all ages. Of five runs of 500 observations, two are
  * known already (the same delta by another way). Two move entries of a random age to the present.
- * One is new and pushes out the oldest if the table is full. */
+ * The last is new and pushes out the oldest if the table is full. */
 static void bench_mix(void)
 {
     enum { ENTRIES = 10000000, OPERATIONS = 4000000 };
@@ -261,7 +261,7 @@ static void bench_mix(void)
     uint64_t next = ENTRIES;
     uint64_t inflated[(RUN + 63) / 64];
     for (uint64_t i = 0; i < OPERATIONS / RUN; i++) {
-        uint64_t run = hash_mix(i / 5 * 5 + i % 5 / 2) % (ENTRIES / RUN); /* the same run twice */
+        uint64_t run = hash_mix(i / 5 * 5 + i % 5 / 2) % (ENTRIES / RUN); /* each run twice */
         uint64_t from = i % 5 == 4 ? next : run * RUN;
         next += i % 5 == 4 ? RUN : 0;
         run_fill(from);
@@ -314,7 +314,7 @@ static void bench_sketch_update(void)
     free(sketch);
 }
 
-/* Two routers share 1 M equal entries. Of 1,000 more, each has half. */
+/* Two routers share 1 M equal entries. Of 1,000 more entries, each router has half. */
 static void bench_reconcile(void)
 {
     enum { ENTRIES = 1000000, DIFFERENCES = 1000, MAX = CRDT_SKETCH_ROWS * CRDT_SKETCH_CELLS };

@@ -1,4 +1,4 @@
-/* The cost of clients' keys per request: finding a key among ten thousand, its limits, and counting
+/* The cost of clients' keys per request: finding a key among ten thousand, the limits, and counting
  * at the end; and the cost of an unknown key.
  *
  *   build/tests/bench/keys_bench [KEYS] */
@@ -20,7 +20,7 @@ static double now_ns(void)
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-static char (*secrets)[KEY_BYTES + 1]; /* as long as real ones */
+static char (*secrets)[KEY_BYTES + 1]; /* as long as real secrets */
 
 static struct access *access_of(unsigned keys, const char *options)
 {

@@ -1,4 +1,4 @@
-/* The cost of reading the KV events of one engine that stores 50,000 blocks of 16 tokens a second
+/* The cost of reading the KV events of an engine that stores 50,000 blocks of 16 tokens a second
  * and removes as many: by part, then all together over real sockets, by thread.
  *
  *   kv_feed_bench [SECONDS [LAPS]]
@@ -6,8 +6,8 @@
  * The publisher runs for SECONDS (5). A part is timed by LAPS of 200 messages (20); the fastest
  * counts.
  *
- * A message has one prompt, which shares nothing. Each block is removed by its own event once the
- * cache is full. The reader sees answers too, so that checkpoints get their places. */
+ * A message has a single prompt, which shares nothing. Each block is removed by a separate event
+ * once the cache is full. The reader sees answers too, so that checkpoints get their places. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -28,10 +28,10 @@
 
 enum {
     BLOCK = 16,
-    MESSAGE_BLOCKS = 500, /* about; one prompt, */
-    VARIED = 200,         /* plus or minus so many blocks */
+    MESSAGE_BLOCKS = 500, /* on average; a message is a prompt */
+    VARIED = 200,         /* most blocks more or fewer */
     PER_S = 100,          /* messages */
-    SETS = 400,           /* of messages, used again and again */
+    SETS = 400,           /* sets of messages, used again and again */
     HELD = 200,           /* sets that the engine keeps */
     LAP = 200,            /* messages; the fastest of some laps counts */
     POINTS = 32,          /* checkpoints of a prompt */
@@ -40,7 +40,7 @@ enum {
 
 static const struct hash_secret secret = {.bytes = {1, 2, 3}};
 static struct sim_chain chains[SETS];
-static struct buf payloads[SETS];       /* of a full cache */
+static struct buf payloads[SETS];       /* once the cache is full */
 static struct buf first_payloads[HELD]; /* nothing is removed yet */
 static struct kv_paths *paths;
 static struct kv_reader *reader;
@@ -58,7 +58,7 @@ static uint64_t cpu_ns(void)
 
 static void chain_make(struct sim_chain *c, unsigned set)
 {
-    /* Makes the mean exact. */
+    /* Pairs of sets make the mean exact. */
     uint64_t drawn = hash_mix(set / 2) % VARIED;
     unsigned blocks = MESSAGE_BLOCKS + (unsigned)(set % 2 == 0 ? drawn : -drawn);
     sim_chain_init(c, BLOCK, 0);
@@ -291,7 +291,7 @@ static uint64_t thread_ns(const char *tid)
     return ns;
 }
 
-/* CPU time of this thread, and of all others: those are libzmq's. */
+/* CPU time of this thread, and of all others, which are libzmq's. */
 static void threads_ns(uint64_t *own, uint64_t *others)
 {
     DIR *dir = opendir("/proc/self/task");

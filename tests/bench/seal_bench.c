@@ -1,4 +1,4 @@
-/* The cost of sealing: one packet of 1,200 bytes of content, one handshake, one refused hello.
+/* The cost of sealing: a packet of 1,200 bytes of content, a handshake, a refused hello.
  *
  *   build/tests/bench/seal_bench */
 #include <sodium.h>

@@ -10,7 +10,7 @@ enum { CELLS_MAX = CRDT_SKETCH_ROWS * CRDT_SKETCH_CELLS, WORK = 4000000 };
 static struct crdt_cell cells[CELLS_MAX];
 static struct crdt_symbol symbols[CELLS_MAX];
 
-/* Percent of `trials` random differences that do not come apart. */
+/* Percent of `trials` random differences that cannot be decoded. */
 static double failures(uint32_t width, unsigned differences, unsigned trials)
 {
     static uint64_t n;
@@ -34,7 +34,7 @@ static double failures(uint32_t width, unsigned differences, unsigned trials)
 
 int main(void)
 {
-    /* The share of the width that crdt_sketch_width() takes as its limit, and around it. */
+    /* The share of the width that crdt_sketch_width() takes as the limit, and shares around it. */
     static const unsigned percent[] = {80, 90, 100, 104, 108, 112};
     printf("percent of decodes that fail, by differences in percent of what the width is for\n");
     printf("%6s %6s %8s", "width", "bytes", "for");

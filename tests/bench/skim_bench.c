@@ -11,7 +11,7 @@
 #include "http/skim.h"
 #include "http/usage.h"
 
-enum { REQUEST_PART = 65536 }; /* bytes of one socket read */
+enum { REQUEST_PART = 65536 }; /* bytes of a socket read */
 
 static double now_s(void)
 {

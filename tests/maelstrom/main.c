@@ -1,4 +1,4 @@
-/* A node of Maelstrom (https://github.com/jepsen-io/maelstrom): one JSON message a line on standard
+/* A node of Maelstrom (https://github.com/jepsen-io/maelstrom): a JSON message a line on standard
  * input and output. docs/simulation.md says how to run it.
  *
  *   maelstrom broadcast | g-set | pn-counter | g-counter
@@ -169,7 +169,7 @@ static json_t *handle(struct server *s, const char *type, const json_t *body)
         return error_body(UNAVAILABLE, "no init yet");
     mael_node_begin(s->node, clock_us(CLOCK_MONOTONIC)); /* clients come when all nodes are up */
     if (strcmp(type, "topology") == 0)
-        return json_pack("{s:s}", "type", "topology_ok"); /* gossip makes its own */
+        return json_pack("{s:s}", "type", "topology_ok"); /* gossip has another topology */
     if (strcmp(type, "broadcast") == 0 || strcmp(type, "add") == 0)
         return handle_add(s, type, body);
     if (strcmp(type, "read") == 0)

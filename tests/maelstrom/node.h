@@ -2,7 +2,7 @@
  * Maelstrom to judge. The settings are a router's, so a verdict applies to the router.
  *
  * An element of the set is an observation: the lower 48 bits are the id, the upper 16 bits name the
- * "replica". The counter is the sum of all nodes' own load gauges. Each reports its additions and
+ * "replica". The counter is the sum of all nodes' own load gauges. Each reports additions and
  * subtractions as two numbers that only rise.
  *
  * Pure: time and randomness come in, datagrams go out through a callback. */
@@ -17,7 +17,7 @@ struct mael_node;
 
 struct mael_io {
     void *context;
-    /* Sends to the node of that number in the cluster's list. */
+    /* Sends to node number `to` in the cluster's list. */
     void (*send)(void *context, unsigned to, const uint8_t *bytes, size_t len);
     void (*random)(void *context, void *out, size_t len);
 };

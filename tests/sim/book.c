@@ -1,11 +1,11 @@
 /* The simulation's own book: each observation of an engine's process by a router, with its time;
- * and the entries that each node was seen to hold. From the book follows which entries indexes
- * may and must contain.
+ * and the entries that each node was seen to hold. From the book follows which entries indexes may
+ * and must contain.
  *
  * An observation is (id, code, process of an engine, generation). The generation is computed from
- * the node's cluster time, which has its own rule. The process that a router believes in follows
- * from its own readings and from others' possible reports. If several processes are possible,
- * each is allowed and none required. */
+ * the node's cluster time, which follows a rule of its own. The process that a router believes in
+ * follows from its own readings and from others' possible reports. If several processes are
+ * possible, each is allowed and none is required. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,23 +16,25 @@
 #include "tests/sim/sim.h"
 
 enum {
-    NODES = 16, /* with watched entries */
+    NODES = 16, /* nodes whose entries are watched */
     PROCESSES = 4096,
-    GRAIN_MS = 2000, /* start times nearer than this are one to a router */
+    GRAIN_MS = 2000, /* start times nearer than this are equal to a router */
 };
 
-/* An observation without its generation. */
+/* An observation without the generation. */
 struct key {
     uint64_t id48;
     uint16_t process;
     uint8_t engine, code;
-    /* A router observed the key without knowing the process. The router may learn that it was this
-     * process, and its clock may have been set meanwhile: then any generation may be right. */
+    /* A router observed the key without knowing the process. The router may learn later that it was
+     * this process, and the router's clock may have been set meanwhile: then any generation may be
+     * right. */
     bool early;
-    /* The same, and its clock was further off the engine's than the tolerance, or was set so: a
-     * later process may pass for this one (docs/jepsen-lite.md, "Known limits"). */
+    /* Like `early`, and the router's clock was, or was set, further off the engine's than the
+     * tolerance: a later process may pass for this process (docs/jepsen-lite.md, "Known
+     * limits"). */
     bool off;
-    bool early_at[NODES]; /* of each router: observed so in this life */
+    bool early_at[NODES]; /* per router: `early`, in the router's present life */
 };
 
 struct fact {
@@ -42,9 +44,9 @@ struct fact {
 
 struct engine {
     uint64_t starts[PROCESSES];   /* [0]: never shown */
-    unsigned processes, first;    /* with its present name */
-    uint64_t newest;              /* start time that anybody has read */
-    uint64_t read[SIM_NODES_MAX]; /* and that each node read last in this life */
+    unsigned processes, first;    /* `first`: the first process with the engine's present name */
+    uint64_t newest;              /* latest start time that any router has read */
+    uint64_t read[SIM_NODES_MAX]; /* start time that each node read last in the present life */
 };
 
 struct sim_book {
@@ -208,7 +210,7 @@ void sim_book_forget(struct sim_world *w, const struct world_node *n, bool new_l
     }
 }
 
-/* The first generation of its name at that node; 0: no such name. */
+/* The first generation of the engine's name at the node; 0: no such name. */
 static uint32_t oldest_of(const struct sim_world *w, const struct world_node *n, unsigned engine)
 {
     const struct crdt_registry *r = crdt_state_registry(node_state_crdt(n->node->state));
@@ -271,8 +273,8 @@ uint32_t sim_floor(const struct world_node *n)
 
 /* True if the node's cluster time is further off than the tolerance from engines' clocks, which are
  * right. A cluster time ahead lets observations pass for a later process's. A cluster time behind
- * will be set, together with its observations, and may then be ahead (seed 546412489: from an hour
- * behind to an hour ahead, before the start time was read). */
+ * will be set, together with the node's observations, and may then be ahead (seed 546412489: from
+ * an hour behind to an hour ahead, before the start time was read). */
 static bool is_off(const struct world_node *n)
 {
     const struct sim_world *w = (const struct sim_world *)(const void *)n->world;
@@ -300,12 +302,12 @@ void sim_book_observed(struct sim_world *w, struct world_node *n, unsigned engin
     unsigned possible = 0;
     for (unsigned i = e->processes; i-- > 0;) {
         if (i < e->first && i > 0)
-            continue; /* [0] is of every name */
+            continue; /* [0] belongs to every name */
         bool unread = e->starts[i] > e->newest;
         if (unread && (read != 0 || e->starts[i] != w->engines[engine].started_ms))
             continue;
         if (e->starts[i] + GRAIN_MS < read)
-            break; /* and so are all earlier ones */
+            break; /* all earlier processes, too */
         struct key k = {id48, (uint16_t)i, (uint8_t)engine, code, false, false, {false}};
         uint32_t known = find_or_add(b, &k);
         for (uint32_t g = now.least; g <= now.most; g++)
@@ -324,7 +326,7 @@ void sim_book_observed(struct sim_world *w, struct world_node *n, unsigned engin
 
 /* --- what is seen --------------------------------------------------------------------------- */
 
-/* The process with that start time; -1: none. */
+/* The process with the given start time; -1: none. */
 static int process_of(const struct engine *e, uint64_t started)
 {
     for (unsigned i = e->processes; i-- > 0;) {
@@ -334,7 +336,7 @@ static int process_of(const struct engine *e, uint64_t started)
     return -1;
 }
 
-/* True if the key was observed with such a clock for an earlier process. */
+/* True if a clock too far off observed the key for an earlier process. */
 static bool was_off(const struct sim_book *b, struct key k)
 {
     while (k.process > 0) {
@@ -368,7 +370,7 @@ bool sim_book_seen(struct sim_world *w, const struct world_node *n, unsigned eng
 /* A node's knowledge of an engine. */
 struct having {
     int slot;
-    int process; /* in force; -1: not known for sure */
+    int process; /* the process in force; -1: not certain */
     unsigned first;
     uint64_t oldest_ms; /* older entries are from an earlier life of the name */
 };
@@ -386,13 +388,13 @@ static void have(struct sim_world *w, struct world_node *n, struct having *out)
         out[i].oldest_ms = UINT64_C(1000) * crdt_registry_oldest_s(r, (unsigned)out[i].slot);
         const struct crdt_incarnation *now =
             &crdt_registry_at(r, (unsigned)out[i].slot)->incarnation;
-        /* A raise is a loss of the cache that shows no start of its own. */
+        /* A raise is a loss of the cache without a start of its own. */
         if (now->raises == 0)
             out[i].process = process_of(&w->book->engines[i], now->started);
     }
 }
 
-/* Checks that the node has the key in that generation or a later one, or need not. */
+/* Checks that the node has the key in the given generation or later, or need not have it. */
 static void must_hold(struct sim_world *w, struct world_node *n, const struct having *having,
                       const struct key *k, uint32_t least, uint32_t floor, const char *why)
 {
@@ -401,7 +403,7 @@ static void must_hold(struct sim_world *w, struct world_node *n, const struct ha
         return;
     if ((uint64_t)least * w->config.generation_ms < h->oldest_ms)
         return;
-    /* Its name may be forgotten earlier: no router named it for that time. */
+    /* The name may be forgotten earlier: no router named it for that time. */
     if (h->slot < 0 && (w->config.profile == SIM_CHURN || w->config.profile == SIM_LONG))
         return;
     uint32_t generation = 0;
@@ -429,7 +431,7 @@ void sim_book_kept(struct sim_world *w, struct world_node *n)
             continue;
         if (*held < floor || k->process < having[k->engine].first ||
             (having[k->engine].slot >= 0 && having[k->engine].process != k->process))
-            *held = 0; /* expired, or its cache is gone: for good */
+            *held = 0; /* expired, or the cache is gone for good */
         else
             must_hold(w, n, having, k, *held, floor, "it had");
     }
@@ -477,7 +479,7 @@ void sim_book_processes(struct sim_world *w, struct world_node *n)
             known = known || (w->world.nodes[k].up && e->read[k] == w->engines[i].started_ms &&
                               node_replication_ready(w->world.nodes[k].node->replication));
         if (slot < 0 || !known)
-            continue; /* no node has it, or no living node has read of its last process */
+            continue; /* no node has the name, or no living node has read of the last process */
         uint64_t started = crdt_registry_at(r, (unsigned)slot)->incarnation.started;
         if (process_of(e, started) < 0 || started + GRAIN_MS < e->newest)
             sim_broken(w, "incarnation", "%s takes %s for the process of %llu, it is that of %llu",

@@ -1,6 +1,6 @@
-/* Maelstrom's broadcast workload in virtual time: its nodes (tests/maelstrom/node.h), links with
- * one delay, a mix of reads and broadcasts at random nodes, and a count of messages between nodes
- * per operation. */
+/* Maelstrom's broadcast workload in virtual time: nodes (tests/maelstrom/node.h), links with equal
+ * delays, a mix of reads and broadcasts at random nodes, and a count of messages between nodes per
+ * operation. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@
 enum { SECONDS = 30, SETUP_S = 2, LOOK_US = 1000, GIVE_UP_S = 20 };
 
 struct item {
-    uint64_t made_us, held_us; /* held by all; 0: not yet */
+    uint64_t made_us, held_us; /* held_us: when all held the item; 0: not yet */
     unsigned holders;
 };
 
@@ -22,7 +22,7 @@ struct arena {
     struct world world;
     struct mael_node **nodes;
     struct item *items;
-    unsigned made, oldest; /* all below `oldest` are everywhere */
+    unsigned made, oldest; /* all items below `oldest` are everywhere */
     bool *has;             /* [item * nodes + node] */
 };
 

@@ -15,7 +15,7 @@ static const struct {
     const char *name, *text;
     enum sim_profile profile;
     const char *rules;
-    unsigned share; /* least number out of a hundred seeds that catch it */
+    unsigned share; /* least number of seeds, of a hundred, that catch the bug */
 } bugs[] = {{.name = "NONE"},
 #define BUG_ROW(name, text, profile, rules, share) {#name, text, SIM_##profile, rules, share},
             BUG_MAP(BUG_ROW)};
@@ -210,12 +210,12 @@ static void list_add(char *list, size_t size, const char *word)
 struct control {
     unsigned ran, caught;
     unsigned unclean;     /* failed without the bug */
-    char rules[256];      /* that caught the bug, */
-    char others[256];     /* and those that are missing in the table */
-    uint64_t others_seed; /* the last one of them */
+    char rules[256];      /* rules that caught the bug */
+    char others[256];     /* such rules that are missing in the table */
+    uint64_t others_seed; /* last seed at which those rules caught the bug */
 };
 
-/* Without the bug the run must be clean; what is known is not run again. */
+/* Without the bug the run must be clean; the result is remembered. */
 static bool clean(enum sim_profile profile, uint64_t seed)
 {
     static enum { UNKNOWN, CLEAN, UNCLEAN } known[SIM_NAMES][SEEDS_MAX + 1];
@@ -232,7 +232,7 @@ static bool clean(enum sim_profile profile, uint64_t seed)
 }
 
 /* For bugs that few seeds catch: a seed that did, tried before all others. If a code change alters
- * that run, the seed costs one run more. */
+ * that run, the seed costs an additional run. */
 static const struct {
     enum bug bug;
     uint64_t seed;

@@ -4,7 +4,7 @@
 
 #include "tests/sim/sim.h"
 
-/* -1: by the seed. */
+/* -1: chosen by the seed */
 struct sim_settings {
     uint64_t seed;
     int profile, nodes, seconds;
@@ -15,21 +15,22 @@ struct sim_settings {
 /* Ends the process if the name is unknown. */
 enum bug sim_bug_of(const char *name);
 
-/* One run in this process, which ends if a rule is broken. Returns its steps: all events, each a
- * packet that arrived, a timer, a request, a probe or a trouble. */
+/* Runs a simulation in this process, which ends if a rule is broken. Returns the number of steps:
+ * all events, each a packet that arrived, a timer, a request, a probe or a trouble. */
 uint64_t sim_run_seed(const struct sim_settings *s);
 
-/* The others return an exit status. `count` seeds from s->seed on, a line each. */
+/* Returns an exit status. Runs `count` seeds from s->seed on, and prints a line for each. */
 int sim_seeds(struct sim_settings *s, uint64_t count);
-/* Seeds of s->profile, from s->seed on, until so many steps are done or one fails. */
+/* Returns an exit status. Runs seeds of s->profile, from s->seed on, until `least` steps are done
+ * or a seed fails. */
 int sim_steps(struct sim_settings *s, uint64_t least);
-/* Tests each known bug, or one. Every seed runs without the bug first, and must be clean; then
- * with the bug. Only the rules in the table may catch it, in its share of the seeds. With 0
- * seeds: enough seeds to make a catch all but certain, given its share; one of them must catch
- * the bug. */
+/* Returns an exit status. Tests each known bug, or only bug `only`. Every seed runs without the bug
+ * first, and must be clean; then with the bug. Only the rules in the table may catch it, in at
+ * least the share of seeds in the table. With 0 seeds: enough seeds to make a catch all but
+ * certain, given that share; a single catch is enough. */
 int sim_controls(uint64_t seeds, enum bug only);
-/* Prints the table of base/bug.h, a line each. A test compares tests/sim/README.md with the
- * output. */
+/* Returns an exit status. Prints the table of base/bug.h, a line each. A test compares
+ * tests/sim/README.md with the output. */
 int sim_bugs(void);
 
 #endif

@@ -1,4 +1,5 @@
-/* The inference engines as routers see them: names, start times, what their metrics say. */
+/* The inference engines as routers see them: names, start times, and the content of their
+ * metrics. */
 #include <string.h>
 
 #include "base/check.h"
@@ -7,7 +8,7 @@
 
 enum {
     PROBE_US = 500000,
-    NAMED_US = 20000000, /* a name is kept so much longer than its time: clocks, and a sweep */
+    NAMED_US = 20000000, /* how much longer than the TTL a name is kept: clocks, and a sweep */
 };
 
 void sim_engines_open(struct sim_world *w)
@@ -16,7 +17,7 @@ void sim_engines_open(struct sim_world *w)
         struct sim_engine *e = &w->engines[i];
         (void)snprintf(e->name, sizeof e->name, "10.1.0.%u:8000", i);
         e->up = true;
-        /* The last ones stand in no configuration: they are added at run time. */
+        /* The last engines are in no configuration: they are added at run time. */
         e->listed = i < 2 || i + 2 < w->config.engines;
         e->started_ms = sim_wall_ms(w) - 1000 * (1 + prng_below(&w->world.prng, 100000));
         sim_book_started(w, i);
@@ -33,7 +34,7 @@ int sim_engine_of_slot(const struct sim_world *w, const struct world_node *n, un
     return -1;
 }
 
-/* Configurations differ: each router names some of them, all together all. */
+/* Configurations differ: each router names some engines, and all routers together name all. */
 void sim_engines_configure(struct sim_world *w, struct world_node *n)
 {
     unsigned count = w->config.engines;
@@ -86,7 +87,7 @@ bool sim_engine_retired(const struct sim_world *w, struct slice name)
     return retired_find(w, name) != NULL;
 }
 
-/* Like a source of replicas that is looked up again. */
+/* Changes the names like a source of replicas that is looked up again. */
 static void follow(struct sim_world *w, struct world_node *n)
 {
     struct sim_record *record = sim_of(n);

@@ -6,8 +6,8 @@
 #include "tests/sim/sim.h"
 
 enum {
-    ADDRESS_US = 500000,  /* a peer that moved is followed within so much of its first packet */
-    DEAF_US = 75000000,   /* longer than two quarantines, one at either end */
+    ADDRESS_US = 500000,  /* time from a moved peer's first packet until it is followed */
+    DEAF_US = 75000000,   /* longer than two quarantines, a quarantine at either end */
     FORGET_US = 30000000, /* beyond the time after which the dead are forgotten */
 };
 
@@ -77,8 +77,8 @@ void sim_heard_deliver(struct sim_world *w, struct world_node *n, struct world_d
         seen->at = d->source;
         seen->at_since_us = w->world.now_us;
     }
-    /* A held hello is not read (seed 65, long). A hello gets no answer if its sender began a life
-     * below the last one. An answer may come when that life is forgotten (gossip/stamps.h; seed
+    /* A held hello is not read (seed 65, long). A hello gets no answer if the sender began a life
+     * below the last life. An answer may come when that life is forgotten (gossip/stamps.h; seed
      * 825326335, long). */
     if (after.hellos_held == before.hellos_held && (answered || d->bytes[0] != GOSSIP_PACKET_HELLO))
         d->delivered_to_life = n->life;
@@ -93,7 +93,7 @@ void sim_heard_missed(void *context, unsigned from, const struct gossip_address 
         return;
     const struct world_node *n = &w->world.nodes[from];
     const struct sim_seen *seen = &sim_of(n)->seen[number];
-    const struct gossip_address *hearing = sim_of(n)->hearing; /* the node may answer it */
+    const struct gossip_address *hearing = sim_of(n)->hearing; /* `n` may answer this address */
     if (hearing && world_address_equal(hearing, to))
         return;
     if (seen->at.port != 0 && !world_address_equal(&seen->at, to) &&
@@ -104,7 +104,7 @@ void sim_heard_missed(void *context, unsigned from, const struct gossip_address 
 
 /* --- members -------------------------------------------------------------------------------- */
 
-/* News of a peer that is there come in, sooner or later. */
+/* Sooner or later, news of a peer that is up must come in. */
 static void deaf_check(struct sim_world *w, struct world_node *n, struct world_node *other,
                        const struct gossip_member *m, uint64_t passed_us)
 {
@@ -131,8 +131,8 @@ static void deaf_check(struct sim_world *w, struct world_node *n, struct world_n
                    (unsigned long long)own.seq_applied);
 }
 
-/* A router forgets a member that is gone for long. Two routers need not: one that was asleep
- * itself, and one that another router told that the member is back, or died later. */
+/* A router forgets a member that is gone for long. Two kinds of routers need not: a router that was
+ * asleep itself, and a router that heard from another that the member is back, or died later. */
 static void forgotten_check(struct sim_world *w, const struct world_node *n,
                             const struct world_node *other, const struct gossip_member *m)
 {

@@ -9,7 +9,7 @@
 
 enum { SETTLE_S = 3, REQUESTS_S = 2, STEP_US = 250, GIVE_UP_US = 20000000 };
 
-/* A request with a new point: `unique` makes the point. */
+/* True if all nodes hold the observation. */
 static bool all_hold(struct sim_world *w, const struct sim_fact *f)
 {
     for (unsigned i = 0; i < w->config.nodes; i++) {
@@ -48,7 +48,7 @@ static struct sim_world *open_calm(uint64_t seed, unsigned nodes, double loss)
     c.loss = loss;
     c.check_every = UINT64_MAX;
     c.generation_ms = 10000;
-    c.ttl_ms = 80000; /* few sketches: memory of 256 nodes */
+    c.ttl_ms = 80000; /* few sketches, because 256 nodes need much memory */
     c.spread_start = nodes > 16;
     c.requests_s = REQUESTS_S * nodes;
     struct sim_world *w = sim_world_open(&c);
@@ -58,7 +58,8 @@ static struct sim_world *open_calm(uint64_t seed, unsigned nodes, double loss)
     return w;
 }
 
-/* New observations at random nodes and moments; how long each took to be everywhere, ascending. */
+/* Makes new observations at random nodes and moments; returns how long each took to be everywhere,
+ * in ascending order. */
 static uint64_t *measure_spread(struct sim_world *w, unsigned count)
 {
     unsigned nodes = w->config.nodes;
@@ -113,7 +114,7 @@ static void regions(struct sim_world *w, uint64_t one_way_us, double loss, bool 
     }
 }
 
-/* Until all agree that run. */
+/* The time until all nodes that are up agree. */
 static uint64_t measure_agreement(struct sim_world *w)
 {
     char why[256];
@@ -213,7 +214,7 @@ static bool load_counts(struct sim_world *w, unsigned dead)
     return false;
 }
 
-/* Different routers, each with a load that the others count. */
+/* Chooses different routers, and gives each a load that the others count. */
 static void draw_dead(struct sim_world *w, unsigned *dead, unsigned count, unsigned unique)
 {
     for (unsigned i = 0; i < count; i++) {

@@ -7,8 +7,8 @@
 
 enum {
     AHEAD_US = 10000000, /* enough to be ready alone */
-    REJOIN_TRY_MS = 50,  /* interval between checks that its deltas reached all; */
-    REJOIN_TRIES = 100,  /* then it stays */
+    REJOIN_TRY_MS = 50,  /* interval between checks that all have the node's deltas */
+    REJOIN_TRIES = 100,  /* then the node does not restart */
 };
 
 unsigned sim_any_node(struct sim_world *w)
@@ -71,7 +71,8 @@ static void cut(struct sim_world *w, unsigned a, unsigned b, bool both)
         world_link(&w->world, b, a)->cut = true;
 }
 
-/* Two halves; or two halves with a bridge that both reach; or one direction of some links. */
+/* Cuts the network into two halves; or two halves with a bridge that both reach; or cuts one
+ * direction of some links. */
 void sim_partition(struct sim_world *w, uint64_t length_us)
 {
     unsigned n = w->config.nodes;
@@ -104,8 +105,8 @@ void sim_clog_link(struct sim_world *w)
     sim_say(w, "clogged: %u to %u", a, b);
 }
 
-/* For a while some others' observations do not reach a node, while all else does. Not those of a
- * node that looks for the others: its own introduction is a large packet too. */
+/* For a while some others' large packets, with observations, do not reach a node; all other packets
+ * do. Links of a node that looks for the others stay: the introduction is a large packet too. */
 static void ways_narrow(struct sim_world *w, unsigned to)
 {
     for (unsigned from = 0; from < w->config.nodes; from++) {
@@ -117,7 +118,7 @@ static void ways_narrow(struct sim_world *w, unsigned to)
     sim_say(w, "narrow ways to %u", to);
 }
 
-/* No node that looks for the others: lists of members are large packets too. */
+/* Spares a node that looks for the others: lists of members are large packets too. */
 void sim_narrow_one(struct sim_world *w)
 {
     unsigned i = sim_any_node(w);
@@ -125,7 +126,7 @@ void sim_narrow_one(struct sim_world *w)
         ways_narrow(w, i);
 }
 
-/* The ways from and to a starting node: its introduction is a large packet, and so are the
+/* Widens the links from and to a starting node: the introduction is a large packet, and so are the
  * answers. */
 static void ways_widen(struct sim_world *w, unsigned node)
 {
@@ -185,7 +186,7 @@ void sim_translated_anew(struct sim_world *w)
 {
     unsigned i = sim_any_node(w);
     if (w->world.net.behind[i] != 0 && w->world.nodes[i].up &&
-        !sim_of(&w->world.nodes[i])->behind) /* the same limit */
+        !sim_of(&w->world.nodes[i])->behind) /* a new translation would hit the same limit */
         translate_anew(w, i);
 }
 
@@ -195,7 +196,7 @@ void sim_start_again(void *context, struct world_event *e)
     if (w->world.closing || w->world.nodes[e->node].up || w->world.nodes[e->node].life != e->a)
         return;
     w->restarts++;
-    /* Known not to be found until its clock has caught up: a node at another address, with a clock
+    /* Known not to be found until the clock has caught up: a node at another address, with a clock
      * set back by more than the time of the others' next call (gossip/stamps.h). */
     struct world_node *n = &w->world.nodes[e->node];
     bool elsewhere =
@@ -237,7 +238,7 @@ void sim_pause_one(struct sim_world *w, uint64_t least_ms, uint64_t most_ms)
     }
 }
 
-/* The wall clock of a node jumps; the monotonic one drifts. */
+/* The wall clock of a node jumps; the monotonic clock drifts. */
 void sim_clock_moves(struct sim_world *w)
 {
     struct world_node *n = &w->world.nodes[sim_any_node(w)];
@@ -383,7 +384,7 @@ static void rejoin_now(void *context, struct world_event *e)
     sim_later(w, away_ms * SIM_MS, sim_start_again, e->node, n->life);
 }
 
-/* A node gets no more requests, and restarts when all others have its deltas. So only later events
+/* A node gets no more requests, and restarts when all others have the deltas. So only later events
  * can be lost to the node. */
 void sim_rejoin(struct sim_world *w)
 {

@@ -7,8 +7,8 @@
 
 enum {
     DELAY_MEDIAN_US = 150,
-    CAPTURE_EVERY = 8, /* one datagram in so many is kept for replay */
-    ELSEWHERE = 250,   /* a turn of addresses at which no node ever is */
+    CAPTURE_EVERY = 8, /* 1 datagram in CAPTURE_EVERY is kept for replay */
+    ELSEWHERE = 250,   /* turn of the addresses at which no node ever is */
 };
 
 void sim_net_open(struct sim_world *w)

@@ -1,4 +1,5 @@
-/* The nodes of a run: what follows from the seed, and where the oracles look. */
+/* The nodes of a run: everything that follows from the seed, and the moments at which the oracles
+ * look. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,16 +9,15 @@
 #include "tests/sim/sim.h"
 
 enum {
-    FIRST_OF_STATE = 2, /* chunk of a snapshot; the head comes first */
-    MESSAGES_AGAIN = 3, /* under way to a router that restarts */
+    FIRST_OF_STATE = 2, /* a snapshot's second chunk, behind the head */
+    MESSAGES_AGAIN = 3, /* messages on the way to a router that restarts */
 };
 
 static void deliver(void *context, struct world_node *n, struct world_datagram *d)
 {
     struct sim_world *w = context;
     sim_heard_deliver(w, n, d);
-    /* A wire-tapper keeps passing packets undamaged; the packet is delivered to this life
-     * already. */
+    /* The eavesdropper keeps packets undamaged; this packet has already been delivered. */
     if (!d->damaged && w->config.profile >= SIM_STRICT)
         sim_net_capture(w, d);
 }
@@ -41,8 +41,8 @@ static void on_event(void *context, struct world_node *n, enum node_replication_
 }
 
 /* True if names may be forgotten although routers name them. Either all routers are away for long,
- * or this node's clock is or was far off the others'. Then their recent names are old there (seed
- * 29 of one-seed, seed 215 of storm). */
+ * or this node's clock is or was far off the others'. Then the others' recent names are old there
+ * (seed 29 of one-seed, seed 215 of storm). */
 static bool names_go(const struct sim_world *w, const struct world_node *n)
 {
     const struct sim_record *record = sim_of(n);
@@ -105,8 +105,8 @@ void sim_nodes_open(struct sim_world *w)
     }
 }
 
-/* Any two builds mostly have version 1 in common. A build without version 1 has none in common with
- * builds that know only version 1, and is replaced at the end. */
+/* Any two builds mostly have version 1 in common. A build without version 1 has no version in
+ * common with builds that know only version 1, and is replaced at the end. */
 static void build_draw(struct sim_world *w, struct world_node *n)
 {
     static const struct gossip_versions builds[] = {{1, 1}, {1, 2}, {1, 3}, {2, 3}};
@@ -155,7 +155,7 @@ void sim_node_start(struct sim_world *w, unsigned number, bool elsewhere)
     world_touch(n);
 }
 
-/* The wall-clock time that the node will have announced after living so much longer. */
+/* The wall-clock time that the node will have announced when it is `longer_us` older. */
 static void stamp(struct sim_world *w, struct world_node *n, uint64_t longer_us)
 {
     struct sim_record *record = sim_of(n);

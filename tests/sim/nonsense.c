@@ -1,10 +1,10 @@
-/* A router that holds the key and sends what makes no sense: no packet of an honest one does. */
+/* A router that holds the key and sends malformed packets, as no honest router does. */
 #include "gossip/gossip_internal.h"
 #include "tests/sim/sim.h"
 
 enum {
     NONSENSE_FRAMES = 20,
-    NONSENSE_US = 90000000, /* shortest interval between a router's nonsense: its quarantine ends */
+    NONSENSE_US = 90000000, /* longer than a quarantine, which must end before the next nonsense */
 };
 
 void sim_nonsense(struct sim_world *w)
@@ -26,7 +26,7 @@ void sim_nonsense(struct sim_world *w)
         gossip_packet_begin(&packet);
         wire_write_u8(&packet.w, GOSSIP_FRAME_DELTA);
         wire_write_varint(&packet.w, 1);
-        wire_write_u8(&packet.w, 0xff); /* a delta has more */
+        wire_write_u8(&packet.w, 0xff); /* a delta has more bytes */
         gossip_link_send(g, to, &packet);
     }
     world_touch(n);

@@ -61,7 +61,7 @@ static void vector_check(struct sim_world *w, struct world_node *n)
     }
 }
 
-/* A suspected node announces that it lives, unless a way is cut for long. */
+/* A suspected node announces that it lives, unless a link is cut for long. */
 static void refuted_check(struct sim_world *w, struct world_node *n)
 {
     const struct gossip *g = world_gossip(n);
@@ -115,7 +115,7 @@ static int64_t off_ms(const struct sim_world *w, const struct world_node *n)
                      sim_wall_ms(w));
 }
 
-/* Upper bound of its cluster time so far. */
+/* Upper bound of the node's cluster time so far. */
 static void time_check(struct sim_world *w, struct world_node *n)
 {
     struct sim_record *record = sim_of(n);
@@ -150,7 +150,7 @@ void sim_oracle_step(struct sim_world *w, struct world_node *n)
 
 /* --- cluster time --------------------------------------------------------------------------- */
 
-enum { JUMPED_US = 60000000 }; /* a time that was announced earlier does not count */
+enum { JUMPED_US = 60000000 }; /* times announced earlier than that do not count */
 
 static int ascending(const void *a, const void *b)
 {
@@ -158,7 +158,7 @@ static int ascending(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* A router that is set aside for its nonsense has no vote. */
+/* A router that is ignored because of nonsense has no vote. */
 static bool votes(const struct world_node *n, const struct world_node *other)
 {
     struct gossip_member m;
@@ -169,8 +169,8 @@ static bool votes(const struct world_node *n, const struct world_node *other)
     return p == NULL || node_peer_counts(p);
 }
 
-/* A node jumps to the median of all visible times, its own time before included. A node that
- * jumped lately may count with its time before. */
+/* A node jumps to the median of all visible times, including the node's own time before. A node
+ * that jumped lately may count with its time before. */
 static void jump_check(struct sim_world *w, struct world_node *n, int64_t from_ms)
 {
     int64_t least[SIM_NODES_MAX], most[SIM_NODES_MAX];
@@ -225,7 +225,8 @@ void sim_oracle_event(struct sim_world *w, struct world_node *n, enum node_repli
     sim_book_set(w, n);
     if (!back)
         return;
-    /* Its observations from the wrong time move to an earlier one, and the others are gone. */
+    /* Observations from the wrong time move to an earlier time, and the node's other observations
+     * are gone. */
     uint32_t ahead = record->generation;
     record->generation = record->floor_seen = 0;
     sim_book_set_back(w, n, ahead);
@@ -238,7 +239,7 @@ struct looking {
     struct sim_world *w;
     struct world_node *n;
     uint32_t floor, now;
-    int engines[NODE_REPLICAS_MAX]; /* of each slot */
+    int engines[NODE_REPLICAS_MAX]; /* the engine of each slot */
 };
 
 static void look(void *context, uint64_t id48, uint8_t code, unsigned replica, uint32_t generation)
@@ -287,7 +288,7 @@ void sim_oracle_late(struct sim_world *w, struct world_node *n, unsigned slot, u
 
 /* --- pairs ---------------------------------------------------------------------------------- */
 
-/* True if two nodes have heard the same, all of it, and have nothing left to send. */
+/* True if two nodes have heard the same, completely, and have nothing left to send. */
 static bool heard_the_same(struct world_node *a, struct world_node *b)
 {
     const struct gossip *g = world_gossip(a), *h = world_gossip(b);
@@ -354,7 +355,7 @@ static bool caught_up(const struct sim_world *w, const struct world_node *n)
            (brought_us == 0 || w->world.now_us - brought_us > CAUGHT_UP_US);
 }
 
-/* Equal vectors and floors, equal observations: where anti-entropy brings nothing beside the
+/* Equal vectors and floors mean equal observations, if anti-entropy brings nothing besides the
  * deltas, and no item is passed over. */
 static void same_check(struct sim_world *w, struct world_node *a, struct world_node *b)
 {

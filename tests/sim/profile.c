@@ -1,4 +1,5 @@
-/* The profiles: what goes wrong in each, how often, and how soon all must agree afterwards. */
+/* The profiles: the troubles of each, how often they come, and how soon all must agree
+ * afterwards. */
 #include "base/check.h"
 #include "tests/sim/sim.h"
 
@@ -85,7 +86,7 @@ static void trouble_storm(struct sim_world *w)
     }
 }
 
-/* Beyond what is forgotten: partitions, absences and suspended machines. */
+/* Longer than the routers' memory: partitions, absences and suspended machines. */
 static void trouble_long(struct sim_world *w)
 {
     switch (prng_below(&w->world.prng, 10)) {
@@ -158,10 +159,10 @@ static const struct traits {
 } profiles[] = {
     [SIM_CALM] = {"calm", NULL, 0, 1},
     [SIM_STRICT] = {"strict", trouble_strict, 600, 6},
-    [SIM_JOIN] = {"join", trouble_join, 600, 15}, /* a snapshot just begun takes its time */
+    [SIM_JOIN] = {"join", trouble_join, 600, 15}, /* a snapshot just begun takes time */
     [SIM_STORM] = {"storm", trouble_storm, 600, 45},
     [SIM_PRESSURE] = {"pressure", trouble_storm, 600, 45},
-    [SIM_LONG] = {"long", trouble_long, 60000, 90}, /* a quarantine takes its time */
+    [SIM_LONG] = {"long", trouble_long, 60000, 90}, /* a quarantine takes time */
     [SIM_ONE_SEED] = {"one-seed", trouble_one_seed, 600, 45},
     [SIM_WAN] = {"wan", trouble_wan, 1200, 45},
     [SIM_CHURN] = {"churn", trouble_churn, 1000, 45},
@@ -225,7 +226,7 @@ void sim_trouble_end(struct sim_world *w)
             dead++;
             if (n->up)
                 sim_node_crash(w, i);
-            n->life++; /* voids its return */
+            n->life++; /* makes the planned return void */
         } else if (!n->up) {
             sim_node_start(w, i, false);
         } else if (n->leaving) {

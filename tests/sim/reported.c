@@ -7,8 +7,8 @@
 #include "tests/sim/sim.h"
 
 enum {
-    NODES_MAX = 16,      /* clusters that are larger are not watched: memory */
-    AGREED_US = 2000000, /* two reports of a router that reads metrics: one a second */
+    NODES_MAX = 16,      /* larger clusters are not watched, to save memory */
+    AGREED_US = 2000000, /* two reports of a router that reads metrics once a second */
 };
 
 /* The last seen number of the row, by router, engine and kind; 0: none. */
@@ -67,7 +67,7 @@ static void row_check(struct sim_world *w, struct world_node *n, unsigned at, un
     }
 }
 
-/* A node that dropped the rows of a router, believed dead, may get older ones from a peer that lags
+/* A node that dropped the rows of a router, believed dead, may get older rows from a peer that lags
  * (seed 63, join). */
 static void dropped_forget(struct sim_world *w, struct world_node *n)
 {
@@ -81,7 +81,7 @@ static void dropped_forget(struct sim_world *w, struct world_node *n)
     }
 }
 
-/* Only if no engine is removed: its rows go with it. */
+/* Checks only if no engine is removed: the engine's rows go with it. */
 void sim_reported_check(struct sim_world *w, struct world_node *n)
 {
     if (!sim_of(n)->reported || w->config.profile >= SIM_STORM)

@@ -138,8 +138,8 @@ static bool digests_agree(struct sim_world *w, char *why, size_t why_size)
             continue;
         }
         /* A joiner ignores reports of members not known yet. Anti-entropy repairs this, but some
-         * profiles have none. Its loads are checked one by one. In a wide network some report of a
-         * scrape is always under way. */
+         * profiles have no anti-entropy. Loads are checked separately. In a wide network some
+         * report of a scrape is always under way. */
         bool reports =
             d.reports == first.reports || sim_pure_stream(w) || w->config.profile == SIM_WAN;
         const char *what = d.registry != first.registry ? "registry"
@@ -284,8 +284,8 @@ static void agreement_await(struct sim_world *w, uint64_t least_us)
     }
 }
 
-/* Everybody has seen all wishes. Now every second replica is drained at one router, and each added
- * at another in the same moment: neither may undo the other. */
+/* All routers have seen all wishes. Now every second replica is drained at one router, and each is
+ * added at another at the same moment: neither may undo the other. */
 static void last_wishes(struct sim_world *w, int *drained)
 {
     for (unsigned i = 0; i < w->config.engines; i++) {
@@ -339,7 +339,7 @@ void sim_rest(struct sim_world *w)
             sim_oracle_visible(w, n);
     }
     uint64_t begin = w->world.now_us;
-    agreement_await(w, 3 * SIM_S); /* the requests that are open end */
+    agreement_await(w, 3 * SIM_S); /* until the open requests end */
     int drained[SIM_ENGINES_MAX];
     last_wishes(w, drained);
     agreement_await(w, SIM_S);

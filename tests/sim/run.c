@@ -8,12 +8,12 @@
 #include "tests/sim/sim.h"
 
 enum {
-    TABLE_BUCKETS = 8192,          /* of every index: some 50,000 entries */
+    TABLE_BUCKETS = 8192,          /* buckets of every index: some 50,000 entries */
     TABLE_BUCKETS_PRESSURE = 1024, /* far fewer than are observed */
-    ARMED_S = 9, /* until all have met; what was lost then is found by digests, a peer a second */
+    ARMED_S = 9, /* until all have met; digests find everything lost until then, a peer a second */
 };
 
-/* An index of so many buckets needs this budget. */
+/* The budget of an index of `buckets` buckets. */
 static uint64_t index_bytes_for(uint64_t buckets, const struct sim_config *c, uint64_t *got)
 {
     struct node_config node;
@@ -61,21 +61,21 @@ void sim_config_of_seed(struct sim_config *c, uint64_t seed, int profile, int no
         .elsewhere = 0.2,
     };
     if (c->profile == SIM_CALM && nodes <= 0)
-        c->nodes++; /* enough for relays: only there a gap is a fault of theirs */
+        c->nodes++; /* enough nodes for relays: without relays a gap is no fault of theirs */
     bool relays = c->profile == SIM_CALM ? seed / SIM_PROFILES % 4 > 0 : draw[1] % 3 == 0;
     if (relays && c->nodes > 3)
         c->relay_above = c->nodes / 2;
     if (c->profile == SIM_STRICT || c->profile == SIM_JOIN)
         c->reconcile_us = UINT32_MAX;
     if (c->profile == SIM_JOIN)
-        c->requests_s = 80; /* much news while a snapshot is on its way */
-    /* Routers that listen on all addresses, joined by way of one or of several. */
+        c->requests_s = 80; /* much news while a snapshot is on the way */
+    /* Routers that listen on all addresses, and join by way of a single router or of several. */
     c->unadvertised = (unsigned)(draw[3] % 4); /* none, all, every second, every third */
     /* A storm may leave an only seed dead, or make the seed refuse a node that returns with an
      * earlier clock. */
     if (c->profile < SIM_STORM && draw[3] / 4 % 2 == 0)
         c->seeds = 1;
-    /* Short memories of their own deltas, so that some are lost and must be reconciled. */
+    /* Short memories of a node's own deltas, so that some are lost and must be reconciled. */
     if (c->profile >= SIM_STORM && draw[2] % 2 == 0)
         c->ring_bytes = 16384;
     if (c->profile == SIM_LONG) {
@@ -128,12 +128,12 @@ struct sim_world *sim_world_open(const struct sim_config *config)
     w->world.now_us = 0;
     w->world.wall_ms = UINT64_C(1790000000000);
     w->world.seeds = config->seeds;
-    w->world.checks = false; /* the oracles have their own times */
+    w->world.checks = false; /* the oracles check at times of their own */
     w->config.index_bytes =
         index_bytes_for(config->profile == SIM_PRESSURE ? TABLE_BUCKETS_PRESSURE : TABLE_BUCKETS,
                         config, &w->index_buckets);
     w->book = sim_book_create();
-    /* Slow ones where news that comes while they last may not be lost. */
+    /* Calls are slow in profiles in which news during a call may not be lost. */
     bool slow = config->profile == SIM_JOIN;
     w->world.call_bytes_max = (slow ? 500 : 4000) + prng_below(&w->world.prng, slow ? 3500 : 26000);
     w->world.call_pause_us =
@@ -183,7 +183,7 @@ void sim_start(struct sim_world *w)
                                               .happen = start_one,
                                               .node = i});
     }
-    /* Far apart, what is lost of reports comes by comparisons. */
+    /* In a wide network, lost reports come later, by comparisons. */
     uint64_t far_s = w->config.profile == SIM_WAN ? 6 : 0;
     uint64_t most = w->world.now_us + (ARMED_S + far_s + n / 8) * SIM_S;
     char why[256] = "";

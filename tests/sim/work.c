@@ -1,4 +1,4 @@
-/* Requests: conversations that grow, each turn at a router drawn at random. */
+/* Requests: conversations that grow, each turn at a random router. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,8 +14,8 @@ enum {
     SYSTEM_PROMPTS = 4,
 };
 
-/* Small tables, as here, tell ids apart by fewer bits than 48 (crdt/index.h). These ids have in
- * their upper 16 bits what the table gives back, so that all of an id is exact. */
+/* Small tables, as here, tell ids apart by fewer bits than 48 (crdt/index.h). The upper 16 bits of
+ * these ids are what the table gives back, so that the whole id is exact. */
 static uint64_t id_of(const struct sim_world *w, uint64_t what, uint64_t ordinal)
 {
     uint64_t hash = hash_mix(hash_mix(w->config.seed * 1000003 + what) + ordinal);
@@ -55,7 +55,7 @@ struct request {
     unsigned engine;
     uint64_t started_ms; /* of the engine, which may have restarted since */
     struct node_usage usage;
-    bool first; /* the next event is its first byte */
+    bool first; /* the next event is the first byte */
     uint64_t end_us;
 };
 
@@ -74,8 +74,8 @@ static void answer(void *context, struct world_event *e)
         return;
     }
     struct world_event next = *e;
-    if (n->paused_until_us > 0) {            /* its answer waits in the socket */
-        next.at_us = n->paused_until_us + 1; /* or earlier, if that pause is cut short */
+    if (n->paused_until_us > 0) {            /* the answer waits in the socket */
+        next.at_us = n->paused_until_us + 1; /* or earlier, if the pause is cut short */
         if (next.at_us > w->world.now_us + SIM_S)
             next.at_us = w->world.now_us + SIM_S;
         world_queue_put(&w->world.queue, &next);
@@ -174,7 +174,7 @@ void sim_work_request(struct sim_world *w, struct world_node *n, unsigned conver
 }
 
 /* Now and then a request kills an engine, or is answered after all: a few hashes, changed by all
- * routers in turn. Nothing ends before the run does. */
+ * routers in turn. No hash expires before the run ends. */
 static void kill_engine(const struct sim_world *w, struct world_node *n, unsigned conversation)
 {
     if (w->requests % 50 != 0)

@@ -1,6 +1,6 @@
 /* Shared by the cases: clocks, rows of the report, medians.
  *
- * A case prints measurements beside targets. It reports missed targets but does not enforce them,
+ * A case prints measurements and targets. It reports missed targets but does not enforce them,
  * because the machine may be busy. A result that must be right on any machine fails the program. */
 #ifndef TESTS_BENCH_GOSSIP_BENCH_H
 #define TESTS_BENCH_GOSSIP_BENCH_H
@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Ethernet is not counted: IPv4 and UDP headers of a datagram are. */
+/* IPv4 and UDP headers of a datagram are counted, but not Ethernet's. */
 enum { BENCH_HEADERS = 20 + 8 };
 
 struct bench {
     bool quick;      /* fewer and shorter rounds */
-    unsigned rounds; /* 0: as many as the case likes */
+    unsigned rounds; /* 0: the case's default */
 };
 
 static inline uint64_t bench_now_us(void)
@@ -67,7 +67,7 @@ static inline int bench_by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Sorts. `q` is 0 to 1. */
+/* Sorts the values. `q` is 0 to 1. */
 static inline double bench_quantile(double *values, unsigned count, double q)
 {
     if (count == 0)

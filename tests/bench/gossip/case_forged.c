@@ -1,5 +1,6 @@
-/* Sends a live router millions of packets that do not prove the key: random bytes, and packets of
- * its peer, repeated, cut, changed, grown. Half of them come from the peer's own address. */
+/* Sends a live router millions of packets that do not prove the key: random bytes, and the peer's
+ * packets, repeated, cut, changed, grown. Half of the forged packets come from the peer's own
+ * address. */
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -26,7 +27,8 @@ static const char *const kind_names[KINDS] = {
 
 static uint16_t forge(struct prng *prng, const struct relay *r, enum kind kind, uint8_t *out)
 {
-    /* The first ones are of the peer's handshake: rare, so they are taken more often. */
+    /* The first kept packets are the peer's handshake. They are rare, so they are taken more
+     * often. */
     uint32_t kept = prng_below(prng, 4) == 0 ? HANDSHAKE : r->kept->count;
     const struct relay_packet *p = &r->kept->packets[prng_below(prng, kept)];
     uint16_t len = p->len;
@@ -60,7 +62,7 @@ static uint16_t forge(struct prng *prng, const struct relay *r, enum kind kind, 
     }
 }
 
-/* Bytes that wait in the victim's socket, and datagrams that found it full. */
+/* Bytes that wait in the victim's socket, and datagrams dropped because the socket was full. */
 static void queue_look(uint16_t port, uint64_t *waiting, uint64_t *dropped)
 {
     char line[512];
@@ -127,8 +129,7 @@ static uint64_t attack(const struct relay *r, int own_fd, uint64_t packets, uint
     return sent;
 }
 
-/* The victim's state soon equals the peer's, which no forgery reached. Time slices end
- * meanwhile. */
+/* The victim's state soon equals the peer's, which no forgery reached. Meanwhile time goes on. */
 static bool agrees(struct group *g)
 {
     for (unsigned tries = 0; tries < 200; tries++) {
@@ -182,14 +183,14 @@ void case_forged(const struct bench *b)
     CHECK(group_await(&g, 0, GROUP_READY, AWAIT_US, &e));
     group_child_start(&g, 1, 1);
     CHECK(group_await(&g, 1, GROUP_READY, AWAIT_US, &e));
-    group_tell(&g, 1, GROUP_REQUEST, 20000); /* something worth keeping */
+    group_tell(&g, 1, GROUP_REQUEST, 20000); /* a state worth keeping */
     for (unsigned tries = 0; r.kept->count < 500 && tries < 200; tries++)
         (void)usleep(50000);
     group_tell(&g, 1, GROUP_REQUEST, 0);
     (void)usleep(3000000);
     printf("  %u true packets of its peer to begin with\n", r.kept->count);
     uint64_t quiet_from = r.kept->to_peer, quiet_us = bench_now_us();
-    (void)usleep(3000000); /* packets to the peer in any case */
+    (void)usleep(3000000); /* packets that the peer gets anyway */
     double quiet_rate =
         (double)(r.kept->to_peer - quiet_from) * 1e6 / (double)(bench_now_us() - quiet_us);
 

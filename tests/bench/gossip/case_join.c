@@ -10,7 +10,8 @@ static const struct {
     double aim_s;
 } joins[] = {{1000000, 64 << 20, 0.5}, {10000000, 256 << 20, 4}};
 
-/* Seconds until ready; adds the memory that both sides needed beyond their usual to the maxima. */
+/* Seconds until ready; raises the maxima to the memory that both sides needed beyond their usual
+ * memory. */
 static double join(struct group *g, uint64_t *server_max, uint64_t *joiner_max)
 {
     struct group_event e;

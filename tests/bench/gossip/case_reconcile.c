@@ -1,5 +1,5 @@
-/* Anti-entropy between two states, in one process with the real messages: the cost of healing a
- * partition. */
+/* Anti-entropy between two states, in a single process with the real messages: the cost of healing
+ * a partition. */
 #include <string.h>
 
 #include "base/check.h"

@@ -1,4 +1,4 @@
-/* A cluster of real processes. Measures the time until all routers know, its bytes on the wire, the
+/* A cluster of real processes. Measures the time until all routers know, the bytes on the wire, the
  * cost of silence, and the time until a killed router's load is gone. */
 #include <string.h>
 #include <unistd.h>
@@ -60,7 +60,7 @@ static void spread(unsigned count, unsigned rounds, const double *aims)
         wait_ms(500);
         for (unsigned i = 0; i < rounds; i++) {
             times[i] = once(&g, (unsigned)prng_below(&prng, count), ++number);
-            wait_ms(5 + (unsigned)prng_below(&prng, 30)); /* any phase of the cadence */
+            wait_ms(5 + (unsigned)prng_below(&prng, 30)); /* any phase of the cadence may occur */
         }
         char text[80];
         const char *when = loaded ? "10,000 observations/s" : "idle";
@@ -184,7 +184,7 @@ static double killed(struct group *g)
         }
         last = e.at_us > last ? e.at_us : last;
     }
-    group_child_start(g, victim, victim); /* under its own name */
+    group_child_start(g, victim, victim); /* with the same name */
     CHECK(group_await(g, victim, GROUP_READY, AWAIT_US, &e));
     wait_ms(500);
     return (double)(last - began) / 1e6;

@@ -1,4 +1,4 @@
-/* The program of a process of the group. */
+/* The program that each process of the group runs. */
 #ifndef TESTS_BENCH_GOSSIP_CHILD_H
 #define TESTS_BENCH_GOSSIP_CHILD_H
 

@@ -30,7 +30,7 @@ uint16_t group_port(void)
     }
 }
 
-/* A fresh key. */
+/* Writes a new random key. */
 static void key_write(struct group *g)
 {
     uint8_t random[2 * GOSSIP_KEY_BYTES];

@@ -1,6 +1,6 @@
 /* Processes that gossip with each other on loopback, and their reports to the measuring process.
  *
- * Each child runs one bench_node. Commands go to the child and events come back as packets over a
+ * Each child runs a bench_node. Commands go to the child and events come back as packets over a
  * socket pair. Events carry times of a clock that all processes share. */
 #ifndef TESTS_BENCH_GOSSIP_GROUP_H
 #define TESTS_BENCH_GOSSIP_GROUP_H
@@ -11,9 +11,9 @@
 enum { GROUP_MAX = 16 };
 
 enum group_command_kind {
-    GROUP_OBSERVE, /* one new observation, number `value`; MADE follows here, HELD elsewhere */
+    GROUP_OBSERVE, /* a new observation, number `value`; MADE follows here, HELD elsewhere */
     GROUP_STREAM,  /* from now on `value` observations a second, 0: no more */
-    GROUP_REQUEST, /* the same, made as requests of a service: with load */
+    GROUP_REQUEST, /* as GROUP_STREAM, made as requests of a service: with load */
     GROUP_BOOK,    /* takes `value` requests and never ends them */
     GROUP_FILL,    /* `value` observations, straight into the state; FILLED follows */
     GROUP_COUNTS,  /* COUNTED follows */
@@ -67,19 +67,18 @@ struct group {
     struct group_child children[GROUP_MAX];
 };
 
-/* Starts no process; makes a fresh key. */
+/* Starts no process; makes a new key. */
 void group_init(struct group *g, uint64_t index_bytes);
-/* Starts (again) the child with that number, which is ready when all `expected` others are
- * known. */
+/* Starts (again) child number `child`, which is ready when all `expected` others are known. */
 void group_child_start(struct group *g, unsigned child, unsigned expected);
-/* Does both for `count` children, the first as the seed; waits until each is ready and knows
- * all. */
+/* Initializes the group and starts `count` children, the first as the seed; waits until each is
+ * ready and knows all. */
 void group_start(struct group *g, unsigned count, uint64_t index_bytes);
 void group_kill(struct group *g, unsigned child);
 void group_end(struct group *g);
 
 void group_tell(struct group *g, unsigned child, enum group_command_kind kind, uint64_t value);
-/* Returns the child's next event of this kind and skips others. False after `timeout_us`. */
+/* Returns the child's next event of the given kind and skips others. False after `timeout_us`. */
 bool group_await(struct group *g, unsigned child, enum group_event_kind kind, uint64_t timeout_us,
                  struct group_event *out);
 struct group_counts group_counts_of(struct group *g, unsigned child);

@@ -64,7 +64,7 @@ static void options_of(struct node_options *o, const struct bench_node_setup *se
         fail("settings", error.text);
 }
 
-/* As in the daemon: touches memory before its use. */
+/* As in the daemon: touches memory before use. */
 static void prepare_memory(const struct node *node)
 {
     void *memory;
@@ -81,7 +81,7 @@ static void prepare_memory(const struct node *node)
 
 void bench_node_start(struct bench_node *n, uv_loop_t *loop, const struct bench_node_setup *setup)
 {
-    static struct io_log_sink sink; /* one node in a process */
+    static struct io_log_sink sink; /* a single node per process */
     static struct shell shell;
     static struct node_options options;
     static struct gossip_keyring keyring;

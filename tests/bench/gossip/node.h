@@ -1,5 +1,5 @@
-/* One router as in the daemon (router, replication, shell with all its ports), without engines: a
- * bench adds observations and requests by hand. */
+/* A router as in the daemon (router, replication, shell with all ports), without engines: a bench
+ * adds observations and requests by hand. */
 #ifndef TESTS_BENCH_GOSSIP_NODE_H
 #define TESTS_BENCH_GOSSIP_NODE_H
 
@@ -14,7 +14,7 @@ struct bench_node_setup {
     unsigned number; /* the node's name is router-NUMBER */
     uint16_t port;   /* of 127.0.0.1, UDP and TCP */
     uint16_t seed;   /* port of a seed; 0: none */
-    uint16_t told;   /* port announced to peers; 0: the true one */
+    uint16_t told;   /* port announced to peers; 0: the true port */
     uint64_t index_bytes;
     const char *key_file;
 };
@@ -25,7 +25,7 @@ struct bench_node {
     struct crdt_state *state;
 };
 
-/* All of NODE_REPLICAS are up. Exits with a message on any failure. */
+/* All NODE_REPLICAS replicas are up. Exits with a message on any failure. */
 void bench_node_start(struct bench_node *n, uv_loop_t *loop, const struct bench_node_setup *setup);
 
 #endif

@@ -57,7 +57,7 @@ static void forward(int from, int to, uint16_t port, struct relay *keep)
     }
 }
 
-/* Runs as a process for one connection: copies until both ends are closed. */
+/* Runs as a process for a single connection: copies until both ends are closed. */
 static void call(const struct relay *r, int client)
 {
     if (fork() != 0) {

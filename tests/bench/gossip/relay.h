@@ -1,4 +1,4 @@
-/* A process between a router and its peer that keeps the peer's packets: ammunition for forgeries.
+/* A process between a router and a peer, which keeps the peer's packets, to forge others from them.
  *
  *   peer  ->  front  ~>  victim        front: the victim's address, as the peer believes
  *   peer  <~  back   <-  victim        back: the peer's address, as the victim believes */

@@ -13,7 +13,7 @@
 #include "tests/bench/quality/draw.h"
 #include "tests/bench/quality/report.h"
 
-/* Other seeds of the routers: a small cause changes everything after. */
+/* Other seeds of the routers, because any small difference changes all later choices. */
 enum { SEEDS = 3 };
 
 static const struct part {
@@ -51,7 +51,7 @@ static void number_set(unsigned number, double times)
 #endif
 }
 
-/* "PART", or "NUMBER=TIMES". */
+/* Leaves out "PART", or sets "NUMBER=TIMES". */
 static bool leave_out(struct slice name)
 {
     char text[64];

@@ -13,9 +13,9 @@ struct beliefs {
     struct hash_secret secret;
     struct kv_decoder *decoder;
     struct kv_tree *trees[ENGINES_MAX];
-    unsigned engine; /* of the present message, */
-    uint64_t stored; /* and the blocks stored in it */
-    /* The last prompt looked at: chains of its blocks, tokens before its checkpoints. */
+    unsigned engine; /* of the present message */
+    uint64_t stored; /* blocks stored in that message */
+    /* The last prompt looked at: chains of the blocks, tokens before the checkpoints. */
     struct engine_feed own;
     uint64_t unique;
     uint64_t *chains;
@@ -55,7 +55,7 @@ static void on_own(void *context, const struct kv_event *e)
         b->chains[b->chain_count++] = chain = kv_chain(&b->secret, chain, e->digests[i]);
 }
 
-/* Publishes the prompt alone: only events know digests. */
+/* Publishes the prompt alone, because digests exist only in events. */
 static void chains_find(struct beliefs *b, const struct sim_chain *chain)
 {
     struct buf payload = {0};

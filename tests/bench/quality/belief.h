@@ -1,8 +1,8 @@
 /* Checks routers' beliefs: checkpoints of prompts against the engines' caches.
  *
- * Another tree follows each engine's events without delay. Where this tree is unsure of a
- * checkpoint, no router can know better; the checkpoint does not count as right, whatever the
- * router believes. */
+ * Another tree follows each engine's events without delay. If this tree is unsure of a checkpoint,
+ * no router can know better; the checkpoint does not count as right, whatever the router
+ * believes. */
 #ifndef TESTS_BENCH_QUALITY_BELIEF_H
 #define TESTS_BENCH_QUALITY_BELIEF_H
 
@@ -14,9 +14,9 @@ struct beliefs *beliefs_open(const struct play *p);
 void beliefs_close(struct beliefs *b);
 /* Returns the number of blocks stored. */
 uint64_t beliefs_message(struct beliefs *b, unsigned engine, struct slice payload);
-/* Before the prompt is sent: its router's beliefs about all engines now, */
+/* Before the prompt is sent: asks the router for the beliefs about all engines now. */
 void beliefs_ask(struct node_router *r, const struct node_request *request, uint64_t now_ms);
-/* and about one engine, in that slot of the router, against the truth. */
+/* Compares the beliefs about an engine, in the router's slot for it, with the truth. */
 void beliefs_look(struct beliefs *b, const struct flight *f, unsigned engine,
                   const struct node_router *r, unsigned slot, struct events_seen *out);
 

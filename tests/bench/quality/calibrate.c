@@ -6,7 +6,7 @@
 
 enum { ROUNDS = 4 };
 
-/* A second of a fast engine counts by the engine's speed. */
+/* A second of a fast engine counts more, by the engine's speed. */
 double load_of(const struct outcome *o, const struct quality_case *c)
 {
     double computed = 0, rates = 0, running = 0, held_token_s = 0, places = 0, tokens = 0;

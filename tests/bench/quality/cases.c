@@ -113,7 +113,7 @@ static unsigned no_reuse(const char *traces)
     return broken;
 }
 
-struct split { /* prompt tokens: of all engines, of the first */
+struct split { /* prompt tokens of all engines, and of the first */
     double all, first;
 };
 
@@ -153,12 +153,12 @@ static struct quality_case one_slow_of_eight(const struct workload *w, unsigned 
     return c;
 }
 
-/* The second minute, which the queue of the start reaches into. In one run at full load the slow
- * engine deserves some sixty prompts, so several seeds count together, and more of them at lower
+/* The second minute, which the queue of the start reaches into. In a run at full load the slow
+ * engine deserves some sixty prompts. So several seeds count together, and more of them at lower
  * loads. */
 static unsigned one_slow_soon(double load)
 {
-    enum { SEEDS_FULL = 5, ASKS_FULL = 5600 }; /* so many in two minutes */
+    enum { SEEDS_FULL = 5, ASKS_FULL = 5600 }; /* requests in two minutes */
     unsigned seeds = (unsigned)lround(SEEDS_FULL / load);
     static const unsigned routers[] = {1, 4, 8};
     struct split minute[ARRAY_LEN(routers)] = {{0, 0}};
@@ -247,7 +247,7 @@ static void people(struct workload *w, double pace)
     }
 }
 
-/* Six minutes of chats, 280 requests a second. Engines are as slow as any in service: fast ones
+/* Six minutes of chats, 280 requests a second. Engines are as slow as any in service: fast engines
  * would recompute lost caches within a second. */
 static unsigned replaced(const char *traces)
 {
@@ -299,7 +299,7 @@ static unsigned adapters(const char *traces)
             c.specs[k].model.adapters_max = 16;
             c.specs[k].model.adapter_load_ns = 300000000;
         }
-        calibrate(&c, 0.3); /* beside the loads */
+        calibrate(&c, 0.3); /* in addition to loading adapters */
         struct outcome o;
         struct figures own = played(&c, &chooser_cache_aware, &o);
         uint64_t loads = o.adapter_loads;
@@ -322,7 +322,7 @@ static unsigned adapters(const char *traces)
 /* --- a prefix that becomes popular, and is forgotten -------------------------------------------
  */
 
-struct crest {        /* of the requests with the popular prefix, in one part of the run */
+struct crest {        /* a part of the run: requests with the popular prefix */
     unsigned engines; /* engines that served over a fiftieth of them */
     double ttft_s;
 };
@@ -435,7 +435,7 @@ static unsigned popular(const char *traces)
     return broken;
 }
 
-/* 48 requests of one prefix at once, over eight routers that learn of each other later. */
+/* 48 requests of the same prefix at once, over eight routers that learn of each other later. */
 static unsigned bursts(const char *traces)
 {
     (void)traces;

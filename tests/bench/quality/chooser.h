@@ -1,18 +1,18 @@
-/* The choice of an engine for a request: one chooser for each row of the table.
+/* The choice of an engine for a request: a chooser for each row of the table.
  *
- * A rival knows as much as such a router in service, and each of several routers only its own
+ * A rival knows as much as such a router in service, and each of several routers knows only its own
  * requests. Perfect knowledge looks into the engines. */
 #ifndef TESTS_BENCH_QUALITY_CHOOSER_H
 #define TESTS_BENCH_QUALITY_CHOOSER_H
 
 #include "tests/bench/quality/play.h"
 
-enum flight_end { FLIGHT_ANSWERED, FLIGHT_REFUSED, FLIGHT_LEFT }; /* left: by its client */
+enum flight_end { FLIGHT_ANSWERED, FLIGHT_REFUSED, FLIGHT_LEFT }; /* left: by the client */
 
 struct chooser {
     const char *name;
     bool is_bound;      /* knows more than any router can: no rival, but a bound */
-    const char *policy; /* of a router of Grapevine */
+    const char *policy; /* of Grapevine's router; NULL: a rival or bound */
     void (*open)(struct play *p);
     void (*close)(struct play *p);
     /* The names of the prompt's blocks are in f->sim.chain. */

@@ -36,7 +36,7 @@ struct quality_case case_of_documents(const struct workload *w, bool any_place)
 /* Over all seeds: the mean share, the geometric mean of TTFT. */
 struct answers {
     double cached[POLICIES], ttft_s[POLICIES];
-    double least, most; /* TTFT of chunk_aware over that of cache_aware in one seed */
+    double least, most; /* TTFT of chunk_aware over that of cache_aware, per seed */
 };
 
 static void answers_add(struct answers *a, const struct quality_case *c)

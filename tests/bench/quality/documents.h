@@ -5,8 +5,8 @@
 
 #include "tests/bench/quality/play.h"
 
-/* Such engines, at seven tenths of their capacity. Borrows the workload, which workload_rag()
- * makes. */
+/* Engines of either kind, at seven tenths of their capacity. Borrows the workload, which
+ * workload_rag() makes. */
 struct quality_case case_of_documents(const struct workload *w, bool any_place);
 
 unsigned case_documents(const char *traces);

@@ -30,7 +30,7 @@ static struct sim_model_config model_drawn(struct prng *prng)
     };
 }
 
-/* Tokens of the longest prompt with its answer. */
+/* Tokens of the longest prompt with the answer. */
 static double longest(const struct workload *w)
 {
     double tokens = 0;
@@ -52,7 +52,7 @@ static void adapters_drawn(struct sim_model_config *m)
 }
 
 /* In the later draws engines have a tier behind their memory. A separate generator draws the tier,
- * so the first draws stay as they were. */
+ * so the first draws stay as before. */
 static void tier_drawn(struct quality_case *c, unsigned number)
 {
     if (number < DRAWS_WITHOUT_TIERS)
@@ -67,7 +67,7 @@ static void tier_drawn(struct quality_case *c, unsigned number)
     }
 }
 
-/* In the draws after those, some engines are ranks behind fewer addresses. */
+/* In still later draws, some engines are ranks behind fewer addresses. */
 static void ranks_drawn(struct quality_case *c, unsigned number)
 {
     struct prng prng;
@@ -115,7 +115,7 @@ static void mix(struct quality_case *c, unsigned number)
     }
 }
 
-/* Slows down the engine at the first address, with all its ranks. */
+/* Slows down the engine at the first address, with all ranks. */
 static void slow_down_one(struct quality_case *c)
 {
     for (unsigned k = 0; k < (c->ranks > 0 ? c->ranks : 1); k++)
@@ -135,8 +135,8 @@ static void rates_say(const struct quality_case *c, char *text, size_t size)
         (void)snprintf(text, size, "%.0f to %.0f", least, most);
 }
 
-/* Makes all conversations whole, or those of the first half, after which clients begin to stream.
- * Returns a description. */
+/* Makes all conversations unstreamed, or only those of the first half: then clients begin to
+ * stream. Returns a description. */
 static const char *make_whole(struct workload *w, unsigned number)
 {
     struct prng prng;

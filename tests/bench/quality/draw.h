@@ -4,7 +4,7 @@
 
 #include "tests/bench/quality/play.h"
 
-enum { DRAWS_MIXED = 10000 }; /* from this number on each engine has a speed of its own */
+enum { DRAWS_MIXED = 10000 }; /* from this number on each engine has a random speed */
 
 struct drawn {
     struct workload work;

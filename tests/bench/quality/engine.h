@@ -1,4 +1,4 @@
-/* One engine of the bench: the engine simulator's scheduler and cache, and the metrics. */
+/* An engine of the bench: the engine simulator's scheduler and cache, and the metrics. */
 #ifndef TESTS_BENCH_QUALITY_ENGINE_H
 #define TESTS_BENCH_QUALITY_ENGINE_H
 
@@ -23,10 +23,10 @@ struct engine_spec {
     struct sim_model_config model;
     enum engine_cached cached;
     enum engine_metrics metrics;
-    uint32_t dropped_tokens; /* prompt.h: by the template */
+    uint32_t dropped_tokens; /* by the template (prompt.h) */
     double swallows;         /* chance that a request's part of the counters is lost */
     /* Form of the published KV events (tests/engine-sim/kv_events.h). Simultaneous requests that
-     * compute the same store it each. NULL: publishes none. */
+     * compute the same block each store it. NULL: publishes none. */
     const char *publishes;
     unsigned groups; /* of layers of a hybrid model; 0 or 1: no hybrid */
 };
@@ -51,18 +51,18 @@ struct engine {
     double in_flight_context;
     double swallowed_queries, swallowed_hits;
     double prefill_s, prefill_tokens, steps, steps_s; /* of ended requests */
-    char adapters[4096];                              /* running ones, as in the metrics */
+    char adapters[4096];                              /* running adapters, as in the metrics */
     struct engine_feed feed;
 };
 
-/* Feeds do not move in memory. */
+/* A feed must not move in memory. */
 void engine_feed_open(struct engine_feed *f, const char *form);
 void engine_feed_close(struct engine_feed *f);
 void engine_open(struct engine *e, const struct engine_spec *spec);
 void engine_close(struct engine *e);
 /* The engine's messages are read from now on. */
 void engine_is_read(struct engine *e);
-/* Appends a message of all events since the last one. False: no events, or no reader. */
+/* Appends a message of all events since the last message. False: no events, or no reader. */
 bool engine_publishes(struct engine *e, double unix_s, struct buf *payload);
 
 struct node_usage engine_usage(const struct engine *e, const struct sim_request *r);

@@ -23,18 +23,18 @@ static const double small_cache = 200000;
 struct scenario {
     const char *name, *says;
     unsigned routers[COUNTS];   /* 0: no more */
-    double points, ttft, right; /* promised: distance from perfect knowledge at most, in points and
-                                 * times its TTFT; share of right beliefs at least, in %. 0: not
-                                 * promised */
-    bool no_worse;              /* than without events, by a point */
+    double points, ttft, right; /* promised: at most this distance from perfect knowledge, in points
+                                 * and times the TTFT there; at least this share of right beliefs,
+                                 * in %. 0: not promised */
+    bool no_worse;              /* at most a point worse than without events */
     uint32_t block;             /* 0: as set */
     double cache;
     enum sim_evict evict;
     unsigned engines;            /* 0: as set */
     double speed;                /* 0: as set */
     workload_generate *generate; /* NULL: the coding sessions */
-    double gossip; /* bytes a second at most, from each router to each other, for one engine that
-                    * stores CHURN_BLOCKS a second; 0: not promised */
+    double gossip; /* most bytes a second from each router to each other, for an engine that stores
+                    * CHURN_BLOCKS a second; 0: not promised */
     bool past;     /* a quarter of the conversations bypass the routers */
     bool tier;
     unsigned groups;

@@ -1,5 +1,6 @@
-/* KV-cache events (docs/adr/0074-kv-events.md): the coding sessions at engines that publish, with
- * and without routers that read, beside perfect knowledge. All three have the same clients. */
+/* KV-cache events (docs/adr/0074-kv-events.md): the coding sessions at engines that publish.
+ * Compares routers that read, routers that do not read, and perfect knowledge, with the same
+ * clients. */
 #ifndef TESTS_BENCH_QUALITY_EVENTS_H
 #define TESTS_BENCH_QUALITY_EVENTS_H
 

@@ -75,7 +75,7 @@ static double skewed(struct maker *m, double median)
     return median * exp((normal - 6) * 0.8);
 }
 
-/* One of `count`, the first ones most often (Zipf, exponent 1). */
+/* A number below `count`, the first most often (Zipf, exponent 1). */
 static uint32_t popular_of(struct maker *m, uint32_t count)
 {
     return (uint32_t)(exp(prng_unit(&m->prng) * log(count + 1.0)) - 1) % count;
@@ -134,7 +134,7 @@ static void compose(struct maker *m, struct ask *a, const struct piece *pieces, 
     a->output_tokens = (uint32_t)fmax(output, 1);
 }
 
-/* The start of a talk with so many asks: one ask a second on average, from first to last. The bench
+/* The start of a talk with `asks` asks: one ask a second on average, from first to last. The bench
  * sets the pace. */
 static double arrival(struct maker *m, unsigned asks)
 {
@@ -150,7 +150,7 @@ static struct talk *single(struct maker *m, const struct piece *pieces, unsigned
     return t;
 }
 
-/* A chat: each turn has all text before it. Pauses are of the order of ten arrivals. */
+/* A chat: each turn has all text before. Pauses are of the order of ten arrivals. */
 static struct talk *chat(struct maker *m, struct piece system, unsigned turns, double said,
                          double answered, double image_share)
 {

@@ -14,11 +14,11 @@
 
 struct mind {
     struct world world;
-    int slots[ROUTERS_MAX][ENGINES_MAX]; /* of engines in a router's table */
+    int slots[ROUTERS_MAX][ENGINES_MAX]; /* each engine's slot in a router's table */
     unsigned engines[ROUTERS_MAX][NODE_REPLICAS_MAX];
     struct subscribers *subscribers; /* NULL: no router reads events */
     unsigned ended;                  /* requests */
-    struct node_shadow_sums before;  /* of shadow mode, over the first half of them */
+    struct node_shadow_sums before;  /* of shadow mode, over the first half */
 };
 
 static struct subscribers *subscribers_of(const struct play *p)
@@ -114,7 +114,7 @@ static void add(double *sum, double more)
     *sum = *sum < 0 || more < 0 ? -1 : *sum + more;
 }
 
-/* One address reports the sums of its ranks, and each rank by itself. */
+/* An address reports the sums of the ranks, and each rank by itself. */
 static bool address_scrape(struct play *p, unsigned first, struct node_scrape *all,
                            struct node_scrape *ranks)
 {
@@ -180,7 +180,7 @@ static void open_routers(struct play *p)
         config.router.decode_weight = c->decode_weight;
     if (c->generation_s > 0)
         config.state.generation_ms = (uint32_t)(c->generation_s * 1000);
-    if (c->generation_s > 0) /* as many as by default */
+    if (c->generation_s > 0) /* 450 generations, as by default */
         config.state.ttl_ms = 450 * config.state.generation_ms;
     p->mind = calloc(1, sizeof(struct mind));
     CHECK(p->mind != NULL);
@@ -262,7 +262,7 @@ static unsigned least_of(const struct play *p, unsigned first)
     return least;
 }
 
-/* Reads the prompt as a router does if its client puts a line in front. */
+/* Reads the prompt as a router does if the client puts a line in front. */
 static struct node_rendered read_leading(struct play *p, struct flight *f, uint64_t now_ms)
 {
     static struct http_prompt prompt;
@@ -348,7 +348,7 @@ static void done(struct play *p, struct flight *f, enum flight_end how)
         m->before = shadow_sums(p);
 }
 
-/* As in a rolling deployment: one engine leaves, another one comes under another name. */
+/* As in a rolling deployment: an engine leaves, and another comes under another name. */
 static void replaced(struct play *p, unsigned old, unsigned new)
 {
     DISCARD(routers_now_ms(p));

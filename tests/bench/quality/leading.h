@@ -1,5 +1,5 @@
-/* Prompts in front of which the client puts its own line, for the section `leading`. The line is
- * the same each time or not, and the engine shows it to the model or not. */
+/* Prompts in front of which the client puts a line, for the section `leading`. The line is the same
+ * each time or not, and the engine shows it to the model or not. */
 #ifndef TESTS_BENCH_QUALITY_LEADING_H
 #define TESTS_BENCH_QUALITY_LEADING_H
 
@@ -13,7 +13,7 @@ enum leading {
     LEADING_COUNTED,  /* another line each time, which the engine keeps */
 };
 
-/* The prompt of a turn of a conversation with its line in `out`, with segments not joined yet.
+/* Puts the prompt of a conversation's turn, with the line, in `out`; segments are not joined yet.
  * `unique`: of the request; `secret`: the routers', borrowed until joined. */
 void leading_read(const struct prompt *p, double bytes_per_token, enum leading leading,
                   uint64_t unique, uint64_t conversation, unsigned turn,

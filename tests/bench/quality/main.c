@@ -21,7 +21,7 @@ static struct settings set;
 
 struct compared { /* of all rows of a table; rows left out count nothing */
     struct figures own, perfect, rival;
-    const char *rival_name; /* has the least mean TTFT of all rows that are no bound; NULL: none */
+    const char *rival_name; /* the rival with the least mean TTFT; NULL: none */
 };
 
 /* Runs all rows of the case's table. */
@@ -56,7 +56,8 @@ static void run_case(const struct quality_case *c, struct compared *out)
     }
 }
 
-/* Conversations in closed loop at engines that the defaults fit or not, one router and several. */
+/* Conversations in closed loop: engines that the defaults fit, and others; one router, and
+ * several. */
 static void closed_loop(const char *name, const struct workload *work, unsigned engines,
                         unsigned clients)
 {
@@ -104,7 +105,7 @@ static void coding(void)
     workload_free(&work);
 }
 
-/* The coding sessions of few clients, which put their own line in front of each prompt. */
+/* The coding sessions of few clients, which put a line of their own in front of each prompt. */
 static void leading(void)
 {
     enum { ENGINES = 6, CLIENTS = 18 };

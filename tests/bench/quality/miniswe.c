@@ -52,7 +52,7 @@ static void ask_read(struct workload *w, struct ask *a, const json_t *json)
     a->output_tokens = 1 + (uint32_t)((double)json_string_length(output) / bytes_per_token);
 }
 
-/* One agent's requests, in the order of the file. Its pauses are the times between them. */
+/* An agent's requests, in the order of the file. The pauses are the times between requests. */
 static void run_read(struct workload *w, const char *path)
 {
     FILE *from = fopen(path, "r");

@@ -6,7 +6,7 @@
 #include "tests/bench/quality/chooser.h"
 #include "tests/bench/quality/record.h"
 
-/* Turns that went to another engine than the turn before, among all that followed one. */
+/* The share of turns that went to another engine than the turn before. */
 static unsigned turns_away(const struct outcome *o)
 {
     unsigned away = 0;

@@ -3,7 +3,7 @@
 #ifndef TESTS_BENCH_QUALITY_NOISE_H
 #define TESTS_BENCH_QUALITY_NOISE_H
 
-/* As a case of cases.h: returns the number of broken promises. */
+/* A case of cases.h: returns the number of broken promises. */
 unsigned case_noise(const char *traces);
 
 #endif

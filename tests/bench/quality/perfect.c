@@ -1,6 +1,6 @@
 /* Perfect knowledge: the rule of the router, which looks into the engines instead of learning. It
  * sees true caches, queues, speeds, slots, memory and adapters. A router's distance from this bound
- * is the price of its ignorance. */
+ * is the price of ignorance. */
 #include <math.h>
 
 #include "node/route/cost.h"
@@ -57,7 +57,7 @@ static double context_mean(const struct play *p)
     return sum / p->engine_count;
 }
 
-/* Added time of a step compared with the fastest, at the engine's average load. */
+/* How much longer a step takes than at the fastest engine, at the engine's average load. */
 static double step_more_s(const struct play *p, const struct engine *e)
 {
     double context = context_mean(p), fastest = INFINITY;

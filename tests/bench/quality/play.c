@@ -78,7 +78,7 @@ static void model_moved(struct play *p, struct engine *e)
         p->chooser->moved(p, (unsigned)(e - p->engines));
 }
 
-/* The answer came, or none will: picks the client's next step. */
+/* The answer came, or none will come: picks the client's next step. */
 static void answered(struct play *p, const struct flight *f)
 {
     if (f->turn + 1 < f->talk->count) {
@@ -137,7 +137,7 @@ static void ended(struct play *p, struct flight *f, enum flight_end how)
     flight_free(f);
 }
 
-/* The client leaves, if its answer is not complete. */
+/* The client leaves, if the answer is not complete. */
 static void on_patience_over(void *context, struct world_event *e)
 {
     struct play *p = context;
@@ -167,8 +167,8 @@ static void on_fetched(void *context, struct world_event *e)
     model_moved(p, k);
 }
 
-/* The engine names computed blocks as in the next prompt, as far as that prompt has this one and
- * the answer. */
+/* The engine names computed blocks as the next prompt does, as far as that prompt repeats this
+ * prompt and the answer. */
 static void answer_returns(const struct play *p, struct flight *f)
 {
     const struct engine_spec *spec = &p->setup->specs[0];
@@ -204,7 +204,7 @@ static void on_ask(void *context, struct world_event *e)
     f->sim.output_tokens = f->ask->output_tokens;
     f->sim.output_seed = ++p->uniques;
     f->sim.adapter = f->ask->adapter;
-    /* All engines of a case have blocks of one size, and one template. */
+    /* All engines of a case have the same block size and the same template. */
     const struct engine_spec *spec = &p->setup->specs[0];
     struct prompt seen = f->ask->prompt;
     f->unique = p->uniques;

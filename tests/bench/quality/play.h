@@ -1,4 +1,4 @@
-/* One run of one case under one chooser, in virtual time.
+/* A run of a case under a chooser, in virtual time.
  *
  *   clients  ask, wait for the answer, think (workload.h)
  *   chooser  picks an engine: a router of Grapevine, a rival, or perfect knowledge (chooser.h)
@@ -22,36 +22,37 @@ struct quality_case {
     const struct workload *work;
     unsigned clients; /* of a closed loop */
     unsigned engines, routers;
-    /* So many consecutive engines are data-parallel ranks behind one address. 0: each has its own.
-     * `unpinned`: their process chooses among them, by load. To rivals each rank is an engine. */
+    /* Each `ranks` consecutive engines are data-parallel ranks behind the same address. 0: each has
+     * a separate address. `unpinned`: their process chooses among them, by load. To rivals each
+     * rank is an engine. */
     unsigned ranks;
     bool unpinned;
     struct engine_spec specs[ENGINES_MAX];
     double speed; /* factor on the clients' speed of the workload; figures are divided by it */
-    double pace;  /* another factor, to load the engines; figures stay */
+    double pace;  /* a second factor, to load the engines; figures are not divided by it */
     double bytes_per_token;
     double delay_ms, loss; /* between routers */
-    /* An answer is part of the next prompt of its conversation, and the engine has it cached.
-     * False: no prompt contains any answer. */
+    /* An answer is part of the next prompt of the conversation, and the engine has the answer
+     * cached. False: no prompt contains any answer. */
     bool answers_return;
     enum leading leading;
-    /* Engines publish KV events (engine_spec.publishes), and routers read them; a message takes so
-     * long. */
+    /* Engines publish KV events (engine_spec.publishes), and routers read them; a message takes
+     * events_delay_ms. */
     bool events;
     double events_delay_ms;
-    unsigned belief_each;                   /* looks at one prompt of so many (belief.h); 0: none */
+    unsigned belief_each;                   /* looks at 1 of belief_each prompts (belief.h) */
     double displaced_weight, decode_weight; /* of the routers' rule; 0: their defaults */
     double generation_s;                    /* 0: the default */
     const char *shadow;   /* the routers' shadow mode: the plain policy; NULL: off */
     double control_share; /* of conversations that least_request routes */
     uint64_t seed;
     uint64_t router_seed; /* added to the seed, for the routers alone */
-    /* So many engines leave then, and as many new, empty ones come. 0: never. */
+    /* At `replaced_s`, `replaced` engines leave, and as many new, empty engines come. 0: never. */
     unsigned replaced;
     double replaced_s;
 };
 
-/* One request on its way. */
+/* A request on the way. */
 struct flight {
     struct sim_request sim;
     const struct ask *ask;
@@ -63,25 +64,25 @@ struct flight {
     bool leaves, over;          /* the client's patience still runs; the flight ended before */
     struct flight *prev, *next; /* at the same engine */
     struct chain chain;         /* as routers read it */
-    uint64_t *ahead;            /* names of the prompt's and the answer's blocks; NULL: its own */
+    uint64_t *ahead;            /* block names of the prompt and the answer; NULL: sim.chain's */
     struct node_booking booking;
     uint64_t unique;          /* of the request */
     double uncached_believed; /* by a rival, when it was sent */
-    double cached_predicted;  /* by a router of Grapevine, at that time */
+    double cached_predicted;  /* by a router of Grapevine, when it was sent */
 };
 
 struct sample {
-    double sent_s, ttft_s, end_s; /* since the run began; the others since sending */
+    double sent_s, ttft_s, end_s; /* sent_s: since the run began; others: since sending */
     double prompt_tokens, cached_tokens;
     uint32_t engine;
-    uint32_t turn;         /* in its conversation */
+    uint32_t turn;         /* number of the turn in the conversation */
     const struct ask *ask; /* of the workload */
 };
 
-/* In a run with KV events: the readers' counts at its end, and the routers' beliefs about
+/* In a run with KV events: the readers' counts at the end, and the routers' beliefs about
  * checkpoints of prompts at each engine (belief.h). */
 struct events_seen {
-    unsigned feeds, live, speak; /* subscriptions; live ones of these; speaking ones, which have: */
+    unsigned feeds, live, speak; /* subscriptions; live, and speaking, subscriptions */
     uint64_t messages, told, tied, unmatched, unclear, gone, present;
     uint64_t shed, full;
     uint64_t stored; /* blocks, of all engines */
@@ -97,10 +98,10 @@ struct outcome {
     double duration_s;
     double computed_s[ENGINES_MAX]; /* of prefill */
     uint64_t adapter_loads;
-    double mispredicted_tokens; /* by routers of Grapevine: cached or not against the prediction */
+    double mispredicted_tokens; /* routers of Grapevine: cached or not against the prediction */
     double gossip_bytes;        /* sent by all routers, with headers */
     struct events_seen events;
-    struct node_shadow_sums shadow; /* by shadow mode or control, of all routers: second half */
+    struct node_shadow_sums shadow; /* shadow mode or control group, all routers: second half */
 };
 void outcome_free(struct outcome *o);
 

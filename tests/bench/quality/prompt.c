@@ -106,7 +106,7 @@ static void write_unit(struct http_prompt *prompt, uint64_t unit, uint64_t bytes
         char *at = http_prompt_at(prompt);
         for (size_t i = 0; i < part; i++) {
             hash = hash * 0x5851f42d4c957f2du + 0x14057b7ef767814fu;
-            at[i] = (char)('a' + (hash >> 59)); /* letters, and the text after them */
+            at[i] = (char)('a' + (hash >> 59)); /* letters a to z, and the 6 bytes after z */
         }
         http_prompt_commit(prompt, part);
         bytes -= part;

@@ -52,7 +52,7 @@ void record_row(const struct quality_case *c, const char *says, const struct cho
                        f->p99_s, "end_s", f->end_s, "deviation", f->deviation));
 }
 
-/* Up to the second colon: the promise's identity, without the measurement. */
+/* Adds a promise by identity, the text up to the second colon, without the measurement. */
 static void broken_add(const char *says, size_t name)
 {
     size_t len = says[name] == ':' ? name + 1 + strcspn(says + name + 1, ":") : name;

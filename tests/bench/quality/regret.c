@@ -62,8 +62,8 @@ static struct figures figures_once(const struct quality_case *c, const struct ch
     return f;
 }
 
-/* The same clients and engines with other seeds of the routers: a small cause changes everything
- * after, by a third in a draw. Takes the run of the median TTFT of three. */
+/* The same clients and engines with other seeds of the routers: a small difference changes all
+ * later choices, by a third in a draw. Takes the run of the median TTFT of three. */
 static struct figures figures_median(const struct quality_case *setup,
                                      const struct chooser *chooser)
 {
@@ -97,7 +97,7 @@ void regrets_draw(struct regrets *v, unsigned number, unsigned asks, enum regret
     for (unsigned i = 0; choosers[i]; i++) {
         CHECK(i < CHOOSERS_MAX);
         if (choosers[i]->is_bound && print == REGRETS_QUIET)
-            continue; /* a bound is no rival, and a quiet run does not show it */
+            continue; /* a bound is no rival, and REGRETS_QUIET leaves it out */
         bool once = print == REGRETS_QUIET || choosers[i] != &chooser_cache_aware;
         figures[i] =
             once ? figures_once(&d.setup, choosers[i]) : figures_median(&d.setup, choosers[i]);

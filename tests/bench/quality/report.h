@@ -4,11 +4,11 @@
 
 #include "tests/bench/quality/chooser.h"
 
-/* Figures of the answered requests. Seconds are the workload's: times its speed. */
+/* Figures of the answered requests. Seconds are the workload's: multiplied by its speed. */
 struct figures {
     double cached; /* share of prompt tokens */
     double ttft_s, p50_s, p99_s, end_s;
-    double deviation; /* over the engines, of each one's seconds of prefill; as a share of the
+    double deviation; /* standard deviation of the engines' seconds of prefill, as a share of the
                        * mean */
     double choose_us;
     unsigned count, refused;

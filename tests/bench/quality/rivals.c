@@ -116,8 +116,8 @@ static unsigned least(struct play *p, const double *costs)
 /* Longest match within a bounded load, as SGLang's router, SMG and vLLM Router do with their
  * defaults. Picks the fewest requests if loads differ by more than 64 and 1.5 times. Otherwise
  * picks the longest match if more than half of the prompt matches, else the smallest tree. The
- * defaults were made for hundreds of requests an engine. The better ones offer a load bound of 1.25
- * times the mean as an alternative. Here: whichever of the two bounds is crossed. */
+ * defaults were made for hundreds of requests an engine. The better routers offer a load bound of
+ * 1.25 times the mean as an alternative. Here either bound applies. */
 static const double balance_rel = 1.5, match_min = 0.5;
 enum { BALANCE_ABS = 64 };
 
@@ -148,8 +148,8 @@ static unsigned longest_match(struct play *p, struct flight *f)
 }
 
 /* Overlap and load blended, as in Dynamo's KV router. Events report the engine's cache, so the
- * router knows its contents. Costs are blocks to prefill, including its own ones under way, and
- * blocks being decoded. */
+ * router knows its contents. Costs are blocks to prefill, including those of the router's own
+ * requests under way, and blocks being decoded. */
 static unsigned blended(struct play *p, struct flight *f)
 {
     const struct view *v = view_of(p, f);
@@ -172,7 +172,7 @@ static unsigned queue_uncached(struct play *p, struct flight *f)
     return sent(p, f, least(p, costs));
 }
 
-/* Each engine gets work in proportion to its speed, whatever it has under way. */
+/* Each engine gets work in proportion to the speed, whatever it has under way. */
 static unsigned by_speed(struct play *p, struct flight *f)
 {
     const struct view *v = view_of(p, f);

@@ -5,7 +5,7 @@
 struct settings {
     const char *traces;   /* folder of tests/bench/traces.sh */
     const char *section;  /* cases, coding, miniswe, arrivals or draws; NULL: all */
-    const char *policy;   /* one of the rows; NULL: all */
+    const char *policy;   /* a row's policy; NULL: all */
     const char *json;     /* file for results as JSON lines; NULL: none */
     const char *workload; /* a case or trace; NULL: all */
     const char *without;  /* parts of the rule, with commas between them; NULL: none */
@@ -15,12 +15,12 @@ struct settings {
     double routers;       /* 0: 1, 4 and 8 */
     double speed;         /* 0: 1, 30 and 0.1 */
     double seed, draws, asks;
-    double mixed; /* draws besides, of fleets with random speeds of engines */
-    double draw;  /* 1 ...: only that draw, with its table; 0: all */
+    double mixed; /* more draws, of fleets with random speeds of engines */
+    double draw;  /* 1 ...: only that draw, with a table; 0: all */
     double engines, clients, cache, block;
-    double seeds, events_delay_ms; /* events alone: seeds of a mean; delay of a message */
-    double answers; /* 1: answers return in the next prompt; coding and miniswe alone */
-    double delay_ms, displaced_weight, decode_weight, generation_s; /* coding and miniswe alone */
+    double seeds, events_delay_ms; /* only for events: seeds of a mean; delay of a message */
+    double answers; /* 1: answers return in the next prompt; only for coding and miniswe */
+    double delay_ms, displaced_weight, decode_weight, generation_s; /* coding and miniswe only */
 };
 
 /* Exits with a usage on an invalid setting. */

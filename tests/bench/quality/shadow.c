@@ -15,8 +15,8 @@
 enum { COMPARED_MAX = 256, SPREAD_ENGINES = 8 };
 static const double points_max = 3, control_share = 0.1;
 
-/* One case: as it was in shadow mode, as predicted there, after the switch, and with a control
- * share of conversations. */
+/* A case: in shadow mode, as predicted there, after the switch, and with a control group of
+ * conversations. */
 struct compared {
     double plain, predicted, switched, control;
     double plain_s, predicted_s, switched_s; /* mean TTFT; 0: no stream was compared */
@@ -27,7 +27,7 @@ struct compared {
 struct shadows {
     const struct settings *set;
     unsigned count;
-    double points[COMPARED_MAX]; /* predicted, less what the switch gave, if engines report it */
+    double points[COMPARED_MAX]; /* predicted minus actual points, if engines report them */
     unsigned untold;
 };
 
@@ -47,7 +47,7 @@ static int by_time(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The time from which on the second half of its requests was sent. */
+/* The time from which on the second half of the requests was sent. */
 static double second_half_s(const struct outcome *o)
 {
     double *sent = calloc(o->count + 1, sizeof *sent);
@@ -137,7 +137,7 @@ static void head(const char *name)
         name, "case");
 }
 
-/* Each with one router and four. */
+/* Runs each case with a single router and with four. */
 static void closed(struct shadows *s, const char *name, const struct workload *w, unsigned engines,
                    unsigned clients, double cache)
 {

@@ -1,4 +1,4 @@
-/* Shadow mode: the share from cache that it predicts, against the share after the switch. */
+/* Shadow mode: the predicted share from cache, against the share after the switch. */
 #ifndef TESTS_BENCH_QUALITY_SHADOW_H
 #define TESTS_BENCH_QUALITY_SHADOW_H
 

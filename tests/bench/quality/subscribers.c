@@ -10,7 +10,7 @@
 
 enum { TICK_US = 100000, LOOK_TICKS = 10, READERS = 2, ENDPOINT_BYTES = 64 };
 
-/* A message of an engine, while the publisher keeps it or while on its way. */
+/* An engine's message, while the publisher keeps the message or while it is under way. */
 struct message {
     unsigned holders;
     uint64_t number;
@@ -18,7 +18,7 @@ struct message {
     char bytes[];
 };
 
-struct reading { /* of one router */
+struct reading { /* how a router reads */
     struct subscribers *all;
     unsigned number;
     struct kv_readers *readers; /* NULL: the run ends */
@@ -26,11 +26,11 @@ struct reading { /* of one router */
     struct kv_readers_shell shell;
     unsigned ticks;
     unsigned engines[KV_READERS_MAX];
-    uint32_t lives[KV_READERS_MAX]; /* odd: open; anything sent to another life is void */
+    uint32_t lives[KV_READERS_MAX]; /* odd: open; deliveries to another life are void */
     bool live[NODE_REPLICAS_MAX];
 };
 
-struct kept { /* of one engine */
+struct kept { /* messages kept by an engine */
     uint64_t next;
     struct message *messages[MESSAGES_KEPT];
 };
@@ -43,7 +43,7 @@ struct subscribers {
     struct kept engines[ENGINES_MAX];
 };
 
-/* Arrivals at a feed: a connection, a message, a replayed one, the end of the replay. */
+/* Arrivals at a feed: a connection, a message, a replayed message, the end of the replay. */
 enum kind { CONNECTED, LIVE, REPLAYED, REPLAY_ENDED };
 
 struct delivery {
@@ -73,7 +73,7 @@ static void on_delivered(void *context, struct world_event *e)
     struct delivery *d = e->object;
     struct reading *r = d->to;
     bool stands = r->readers != NULL && r->lives[d->feed] == d->life;
-    const struct message *m = d->message; /* of the two kinds with a message */
+    const struct message *m = d->message; /* for the two kinds with a message */
     if (stands && d->kind == CONNECTED)
         kv_readers_connected(r->readers, d->feed, now_ms(r));
     if (stands && d->kind == LIVE && m != NULL)

@@ -1,4 +1,4 @@
-/* KV events in a run: engines' messages on their way, and the readers of Grapevine's routers
+/* KV events in a run: engines' messages on the way, and the readers of Grapevine's routers
  * (node/kv/readers.h), wired as node/node.c and node/proxy/engine/feeds.c do in a daemon. */
 #ifndef TESTS_BENCH_QUALITY_SUBSCRIBERS_H
 #define TESTS_BENCH_QUALITY_SUBSCRIBERS_H

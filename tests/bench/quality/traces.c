@@ -1,4 +1,4 @@
-/* Workloads from the traces of ../shared/traces (its README.md gives their sources). */
+/* Workloads from the traces of ../shared/traces (the README.md there gives the sources). */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ bool workload_coding(struct workload *out, const char *folder, unsigned half, un
 
 /* --- one request each, at its time ------------------------------------------------------------ */
 
-struct list { /* of memory that prompts borrow */
+struct list { /* memory that prompts borrow */
     struct list *next;
     uint32_t units[];
 };
@@ -77,7 +77,7 @@ static void list_free(void *units)
     }
 }
 
-/* Returns the units, to be filled in. */
+/* Returns the units, for the caller to fill in. */
 static uint32_t *single_add(struct singles *s, double start_s, struct prompt prompt,
                             unsigned output)
 {

@@ -16,7 +16,7 @@ void answer_free(struct answer *a)
     buf_free(&a->rest);
 }
 
-/* The text after "key":, without leading spaces; empty without such a key. */
+/* The text after "key":, without leading spaces; empty if there is no such key. */
 static struct slice value_of(struct slice text, const char *key)
 {
     size_t n = strlen(key);

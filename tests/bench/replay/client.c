@@ -98,7 +98,7 @@ static void active_remove(struct client *c, struct exchange *ex)
 
 static void start(struct client *c, struct exchange *ex, bool fresh);
 
-/* The exchange is over; its connection was closed or made idle before. */
+/* The exchange is over; the connection was closed or made idle before. */
 static void finish(struct client *c, struct exchange *ex, const char *failure)
 {
     ex->end_ns = uv_hrtime();
@@ -259,7 +259,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     struct connection *conn = stream->data;
     if (n == 0)
         return;
-    if (conn->ex == NULL) { /* idle: the other side closed, or talks out of turn */
+    if (conn->ex == NULL) { /* idle: the other side closed, or sends unasked */
         idle_forget(conn);
         connection_close(conn);
         return;

@@ -1,7 +1,7 @@
 /* A small HTTP/1.1 client on libuv: keep-alive pools per target, one exchange at a time on a
  * connection, answers scanned while they arrive.
  *
- * The caller owns an exchange and its body, and leaves both alone from client_send() until `done`.
+ * The caller owns an exchange and the body, and leaves both alone from client_send() until `done`.
  * `done` is called exactly once and may send the next exchange. Times are uv_hrtime(). */
 #ifndef TESTS_BENCH_REPLAY_CLIENT_H
 #define TESTS_BENCH_REPLAY_CLIENT_H
@@ -58,7 +58,7 @@ struct client {
 
 void client_init(struct client *c, uv_loop_t *loop);
 
-/* `url` is http://HOST:PORT. Resolves the name now. Prints one line and returns an error on
+/* `url` is http://HOST:PORT. Resolves the name now. Prints a line and returns an error on
  * failure. */
 int client_add_target(struct client *c, const char *url);
 

@@ -1,4 +1,4 @@
-/* Bodies of one size, as fast as answers come: for CPU per request and added latency.
+/* Bodies of equal size, as fast as answers come: for CPU per request and added latency.
  *
  *   {"model":..,"messages":[ system: the same for all | history: one of 64 conversations | new ]}
  *          about a quarter of the body                    nearly two thirds             an eighth

@@ -8,7 +8,7 @@
 
 struct load;
 
-/* The state of one running session. Later sessions reuse slots. */
+/* The state of a running session. Later sessions reuse slots. */
 struct slot {
     struct load *load;
     struct prompt prompt;

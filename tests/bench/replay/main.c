@@ -1,4 +1,4 @@
-/* replay: turns a trace, or bodies of one size, into requests, and reports the answers. */
+/* replay: turns a trace, or bodies of equal size, into requests, and reports the answers. */
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
@@ -212,7 +212,7 @@ static void on_signal(uv_signal_t *signal, int number_of_signal)
     (void)number_of_signal;
     interrupted = true;
     run_stop(signal->data, "stopped by a signal");
-    (void)uv_signal_stop(signal); /* the second one kills */
+    (void)uv_signal_stop(signal); /* the second signal kills */
 }
 
 int main(int argc, char **argv)

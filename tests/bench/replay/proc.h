@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 /* CPU time of all the process's threads in microseconds: to the nanosecond from schedstat if the
- * kernel has that, otherwise in ticks of 10 ms. 0: no such process. */
+ * kernel has it, otherwise in ticks of 10 ms. 0: no such process. */
 double proc_cpu_us(int pid);
 
 /* Resident bytes; 0: no such process. */

@@ -1,12 +1,12 @@
-/* The body of a session's next request, built by appending to the one before.
+/* The body of a session's next request, built by appending to the previous body.
  *
  *   {"model":..,"stream":..,"messages":[ {system: leading system blocks} {user: blocks 0-15}
  *                                        {assistant: blocks 16-31} ... {user: the rest} ] ,..}
  *
- * The end of a message depends on the block before and the block's index only, so two turns with
+ * The end of a message depends only on the block before and the block's index, so two turns with
  * the same leading blocks have the same leading bytes. Only the last message, words that fill up
- * the target length, belongs to one turn alone. The cost of a turn is therefore that of its new
- * blocks, not of all. */
+ * the target length, belongs to a single turn. The cost of a turn is therefore only the cost of the
+ * new blocks. */
 #ifndef TESTS_BENCH_REPLAY_PROMPT_H
 #define TESTS_BENCH_REPLAY_PROMPT_H
 
@@ -14,7 +14,7 @@
 
 struct prompt {
     struct buf body;
-    size_t *ends;  /* bytes of body behind block i, with its message still open */
+    size_t *ends;  /* bytes of body behind block i, with the message still open */
     uint32_t *ids; /* of the blocks in the body */
     uint32_t blocks, cap;
     size_t start; /* bytes of body before the first message */

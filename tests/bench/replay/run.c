@@ -44,7 +44,7 @@ static void memory_look(struct run *r)
         r->stats.router_rss_bytes_max = sum;
 }
 
-/* Rewrites one line on a terminal; elsewhere prints one every ten seconds. */
+/* Rewrites a line on a terminal; elsewhere prints a line every ten seconds. */
 static void progress(struct run *r)
 {
     uint64_t now = uv_hrtime();

@@ -1,7 +1,8 @@
-/* One run: settings, the client, the measurements, and the condition to stop.
+/* A run: settings, the client, the measurements, and the condition to stop.
  *
- * A run has two drivers: load.c replays a trace, fixed.c repeats bodies of one size. Both call
- * run_begin() before each request and run_end() after it, and run the loop until all is done. */
+ * A run has two drivers: load.c replays a trace, fixed.c repeats bodies of equal size. Both call
+ * run_begin() before each request and run_end() after the request, and run the loop until all is
+ * done. */
 #ifndef TESTS_BENCH_REPLAY_RUN_H
 #define TESTS_BENCH_REPLAY_RUN_H
 
@@ -44,14 +45,14 @@ int run_init(struct run *r, const struct settings *settings);
 /* Starts the clock. */
 void run_start(struct run *r);
 
-/* Counts one more request and returns true if the request may start. After false nothing else
- * starts either. */
+/* Counts another request and returns true if the request may start. After false nothing else starts
+ * either. */
 bool run_begin(struct run *r, struct exchange *ex);
 
 /* Records a finished exchange. */
 void run_end(struct run *r, struct exchange *ex);
 
-/* No more requests; `why` may be NULL. The run ends when those under way have ended. */
+/* No more requests; `why` may be NULL. The run ends when the requests under way have ended. */
 void run_stop(struct run *r, const char *why);
 
 /* Call when nothing is under way or will be: stops the clock and the timer. */

@@ -20,7 +20,7 @@ struct samples {
 
 void samples_add(struct samples *s, double value);
 double samples_mean(const struct samples *s);
-/* Sorts; 0 without samples. `q` is 0 to 1. */
+/* Sorts the samples; 0 without samples. `q` is 0 to 1. */
 double samples_quantile(struct samples *s, double q);
 
 /* Requests and prompt tokens by a name found at run time: a replica, an error. */

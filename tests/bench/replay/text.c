@@ -3,8 +3,8 @@
 #include "base/check.h"
 #include "base/hash.h"
 
-/* 256 entries, so that one random byte picks a word. Spaces lead, as in the vocabularies of
- * engines. Escapes are about as frequent as in prompts with code. */
+/* 256 entries, so that a random byte picks a word. Spaces lead, as in the vocabularies of engines.
+ * Escapes are about as frequent as in prompts with code. */
 static const char WORDS[256][9] = {
     " the",    " of",     " to",     " and",    " in",     " is",     " it",     " for",
     " on",     " assert", " be",     " at",     " or",     " an",     " if",     " by",

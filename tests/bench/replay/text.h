@@ -1,8 +1,8 @@
 /* Deterministic prompt text: the same seed and length give the same words, on every machine.
  *
- * A word is a space and a short English or code word, or a sign: 1.01 tokens of the engine
- * simulator and 4.2 bytes on average. The text is already escaped and fits between the quotes of a
- * JSON string. */
+ * A word is a space and a short English or code word, or a punctuation mark: 1.01 tokens of the
+ * engine simulator and 4.2 bytes on average. The text is already escaped and fits between the
+ * quotes of a JSON string. */
 #ifndef TESTS_BENCH_REPLAY_TEXT_H
 #define TESTS_BENCH_REPLAY_TEXT_H
 

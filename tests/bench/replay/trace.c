@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/err.h"
 
-/* Room for one more element; the array doubles. */
+/* Makes room for another element; the array doubles. */
 static void *grown(void *array, size_t count, size_t *cap, size_t element_bytes)
 {
     if (count < *cap)

@@ -4,11 +4,11 @@
  *   session 1   turn 0   ...                        more   ids that follow them
  *
  * A prompt is a run of blocks of `block_tokens` tokens. An id identifies the text of a block: alone
- * if it has ID_SHARED, together with the session's seed otherwise. Leading blocks with ID_SYSTEM
+ * if it has ID_SHARED, otherwise together with the session's seed. Leading blocks with ID_SYSTEM
  * are the system prompt. A turn may carry real text instead of ids.
  *
- * A trace has one of two kinds of time. In a closed loop a session starts when a slot is free, and
- * every turn comes `think_s` after the answer to the turn before. A timed trace starts its sessions
+ * A trace is a closed loop or timed. In a closed loop a session starts when a slot is free, and
+ * every turn comes `think_s` after the answer to the previous turn. A timed trace starts sessions
  * at `start_s`. Seconds are the trace's; the replay divides them. */
 #ifndef TESTS_BENCH_REPLAY_TRACE_H
 #define TESTS_BENCH_REPLAY_TRACE_H
@@ -48,20 +48,20 @@ struct trace {
     size_t id_count, id_cap;
     struct buf texts;
     uint32_t block_tokens;
-    uint32_t cut_blocks; /* blocks of a chat message at most */
+    uint32_t cut_blocks; /* most blocks of a chat message */
     bool timed;
 };
 
 struct trace_options {
     uint64_t seed;       /* order of the sessions, text, jitter */
-    double spread_ms;    /* arrivals move by a random part of this, for rounded timestamps */
+    double spread_ms;    /* arrivals move by a random part of this time, for rounded timestamps */
     double think_max_s;  /* longer pauses are cut: people go home, benchmarks do not */
     uint32_t prompt_max; /* coding sessions: requests of more tokens are left out */
-    size_t requests_max; /* 0: all of the trace; otherwise loading stops at so many */
-    size_t sessions;     /* of a closed loop; so many are loaded beyond requests_max */
+    size_t requests_max; /* loading stops at this number; 0: all of the trace */
+    size_t sessions;     /* of a closed loop; this many are loaded beyond requests_max */
 };
 
-/* `spec` is demo, coding:DIR, conversation:FILE, miniswe:DIR or azure:FILE. On failure prints one
+/* `spec` is demo, coding:DIR, conversation:FILE, miniswe:DIR or azure:FILE. On failure prints a
  * line to stderr and returns an error; the trace can be freed in any case. */
 int trace_load(struct trace *t, const char *spec, const struct trace_options *options);
 void trace_free(struct trace *t);
@@ -74,8 +74,8 @@ void trace_add_id(struct trace *t, uint32_t id);    /* of the newest turn */
 /* Removes the newest session if no turn was added. */
 void trace_drop_empty(struct trace *t);
 
-/* Gives the newest session a turn with these ids, storing only those missing from the turn before.
- * `before` has that turn's ids and is replaced. */
+/* Gives the newest session a turn with these ids, storing only the ids missing from the turn
+ * before. `before` has the previous turn's ids and is replaced. */
 struct trace_ids {
     uint32_t *at;
     size_t count, cap;

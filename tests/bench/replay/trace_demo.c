@@ -6,8 +6,8 @@
  *   120 questions  about one of twelve documents of 5,000 tokens, by as many callers
  *   40 others      prompts of 1,000 to 5,000 tokens that share nothing
  *
- * Together they need more cache than `make demo` gives all engines, and several times that of one
- * engine: if everything fits, every policy looks good. */
+ * Together they need more cache than `make demo` gives all engines, and several times the cache of
+ * a single engine: if everything fits, every policy looks good. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* Traces with one file per session: coding agents (ids) and software-engineering agents (text). */
+/* Traces with a file per session: coding agents (ids) and software-engineering agents (text). */
 #include <dirent.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -150,7 +150,7 @@ static int by_time(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The lines of one run, sorted by time: the publisher wrote them in logging order. */
+/* The lines of a run, sorted by time: the publisher wrote them in logging order. */
 static int miniswe_session(struct trace *t, const char *path, uint64_t seed,
                            const struct trace_options *o)
 {

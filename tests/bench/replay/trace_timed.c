@@ -1,4 +1,4 @@
-/* Traces with one line per request and a time of arrival: every request is a session of one
+/* Traces with a line per request and a time of arrival: every request is a session with a single
  * turn. */
 #include <jansson.h>
 #include <stdio.h>

@@ -47,7 +47,7 @@ static enum service_kind draw_kind(struct service *s)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         if (at < rows[i].weight) {
             if (rows[i].kind == SERVICE_GENERATE && s->engine_count < 3)
-                return SERVICE_CHAT; /* no SGLang among them */
+                return SERVICE_CHAT; /* no engine is an SGLang */
             return rows[i].kind;
         }
         at -= rows[i].weight;
@@ -57,7 +57,7 @@ static enum service_kind draw_kind(struct service *s)
 
 #define PUT(out, ...) CHECK(buf_printf(out, __VA_ARGS__) == 0)
 
-/* Words that another turn of the same conversation begins with too. */
+/* Words with which another turn of the same conversation begins, too. */
 static void put_words(struct buf *out, uint64_t seed, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
@@ -78,7 +78,7 @@ static void put_messages(struct service *s, const char *name, struct buf *body)
         put_words(body, conversation << 20 | i << 10, TURN_WORDS);
         PUT(body, "\"}");
     }
-    if (conversation % 4 == 1) /* of an agent that reminds its model */
+    if (conversation % 4 == 1) /* an agent that reminds the model */
         PUT(body, ",{\"role\":\"system\",\"content\":\"Be brief.\"}");
     PUT(body, "]");
 }

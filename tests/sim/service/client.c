@@ -284,7 +284,7 @@ static void take_answers(struct service_client *c)
 static void on_connected(void *owner, int err)
 {
     struct service_client *c = owner;
-    if (err != 0) { /* no router there: tries another one later */
+    if (err != 0) { /* no router there: the client tries another router later */
         c->refused = true;
         over(c);
         return;
@@ -300,7 +300,7 @@ static void on_readable(void *owner)
     size_t most = sizeof bytes;
     bool slow = c->manner == SERVICE_READS_SLOWLY;
     bool blob = c->answering < c->count && c->asks[c->answering]->kind == SERVICE_BLOB;
-    if (slow) /* a blob within half a minute */
+    if (slow) /* fast enough to read a blob in half a minute */
         most = 1 + service_below(c->service, blob ? 2000 : 400);
     if (c->trouble_reads && c->took + most > c->trouble_at)
         most = c->trouble_at > c->took ? c->trouble_at - c->took : 0;
@@ -327,7 +327,7 @@ static void on_ended(void *owner, bool reset)
         bool whole = c->in_body && c->framing == HTTP_BODY_UNTIL_CLOSE && !reset;
         bool race = c->answering > 0 && !a->status && s->world.now_us - a->begun_us < RACE_US;
         bool after_last = c->answering > 0 && c->asks[c->answering - 1]->answer_closes;
-        /* Bytes behind a request may meet a closed socket if its answer closes. The reset overtakes
+        /* Bytes behind a request may meet a closed socket if the answer closes. The reset overtakes
          * the end of that answer. */
         bool overtaken = reset && c->in_body && c->framing == HTTP_BODY_UNTIL_CLOSE &&
                          c->answering + 1 < c->count;
@@ -366,7 +366,7 @@ static enum service_manner draw_manner(struct service *s)
     return SERVICE_PLAIN;
 }
 
-/* The client has waited for long enough. */
+/* The client's patience has ended. */
 static void impatient(void *context, struct world_event *event)
 {
     struct service *s = context;
@@ -375,7 +375,7 @@ static void impatient(void *context, struct world_event *event)
         trouble(c);
 }
 
-/* Clients that stick to one router leave the others without requests. */
+/* Clients that stick to a single router leave the other routers without requests. */
 static unsigned draw_router(struct service *s)
 {
     if (!s->sticks)

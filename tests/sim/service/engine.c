@@ -1,4 +1,5 @@
-/* The engine simulator's engine on virtual streams, and the corruption of its answers when ill. */
+/* The engine simulator's engine on virtual streams, and the corruption of answers when the engine
+ * is ill. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,13 +103,13 @@ static void cut_stream(void *context, struct world_event *event)
         CHECK(buf_append_slice(&k->spoilt->sent, SLICE(HTTP_CHUNK_LAST)) == 0);
     }
     service_pending_go(k);
-    if (k->pending.len > 0) /* the kernel sends this after the process closed: equivalent */
+    if (k->pending.len > 0) /* equal to bytes that the kernel sends after the process closed */
         service_pending_go(k);
     sim_conn_close(k->conn);
     service_engine_settle(e);
 }
 
-/* True if an answer is corrupted from here on; sets the bytes to send. */
+/* True if the answer is corrupted from here on; sets the bytes to send. */
 static bool tamper(struct carried *k, struct slice *bytes)
 {
     struct service_engine *e = k->engine;
@@ -141,7 +142,7 @@ static bool tamper(struct carried *k, struct slice *bytes)
     return false;
 }
 
-/* Bytes of an answer are on their way, and nothing holds them up. */
+/* Notes that bytes of an answer are on the way, if nothing holds them up. */
 static void note_sent(const struct carried *k)
 {
     const struct service *s = service_of(k->engine);
@@ -457,7 +458,7 @@ void service_engine_start(struct service *s, unsigned engine)
     l->model_len = l->sim.options.model_len_max;
     l->sim.server.context = e;
     l->sim.server.on_request = on_request;
-    l->sim.server.on_head = NULL; /* odd.c has what comes early */
+    l->sim.server.on_head = NULL; /* odd.c makes early answers */
     l->sim.server.on_gone = on_gone;
     service_odd_life(l);
     e->engine = l;
@@ -503,7 +504,7 @@ void service_engine_kill(struct service *s, unsigned engine)
     e->gone_us = s->world.now_us;
     e->engine = NULL;
     CHECK(e->open == NULL);
-    /* Events are still about its connections. */
+    /* Later events still refer to the life's connections. */
     if (s->world.closing)
         on_bury(s, &(struct world_event){.object = l});
     else

@@ -13,13 +13,13 @@ struct carried {
     struct sim_conn *conn; /* NULL: freed */
     struct buf pending;
     struct service_attempt *attempt;
-    unsigned serial; /* of the request in service */
-    bool of_client;  /* its last request was a client's, not a probe */
-    bool tampered;   /* nothing more of this answer is sent: */
+    unsigned serial; /* number of the request in service */
+    bool of_client;  /* the last request was a client's, not a probe */
+    bool tampered;   /* nothing more of this answer is sent */
     struct service_attempt *spoilt;
 };
 
-/* One life of an engine. */
+/* An engine's life, from start to end of the process. */
 struct life {
     struct sim_engine sim; /* first: its server is the carrier's context */
     struct service *service;
@@ -33,10 +33,10 @@ static inline struct life *life_of(const struct service_engine *e)
     return e->engine;
 }
 
-/* A request reached the engine; its answer ended. */
+/* A request reached the engine; the answer ended. */
 void service_attempt_begin(struct life *l, struct carried *k);
 void service_attempt_end(struct service *s, struct service_attempt *a, bool whole);
-/* An event of a connection; void if another request is in service by then (NULL). */
+/* Plans an event of a connection; void (NULL) if another request is in service by then. */
 void service_carried_later(struct carried *k, uint64_t us,
                            void (*happen)(void *, struct world_event *));
 struct carried *service_carried_of(struct service *s, const struct world_event *event);
@@ -45,7 +45,7 @@ void service_pending_go(struct carried *k);
 
 /* --- odd.c ------------------------------------------------------------------------------------ */
 
-/* Sets its idle time, in a new life. */
+/* Sets the idle time of a new life. */
 void service_odd_life(struct life *l);
 /* True: the request is answered, or left open, otherwise than a well engine would. */
 bool service_odd_answer(struct carried *k, struct slice path);
@@ -54,7 +54,8 @@ void service_odd_received(struct carried *k);
 /* The connection is about to close in order. */
 void service_odd_closing(struct carried *k, const struct sim_conn *c);
 
-/* Called after any event of the engine: ends requests that are over, and plans its next event. */
+/* Called after any event of the engine: ends requests that are over, and plans the engine's next
+ * event. */
 void service_engine_settle(struct service_engine *e);
 
 #endif

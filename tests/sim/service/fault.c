@@ -2,9 +2,9 @@
 #include "base/check.h"
 #include "tests/sim/service/service.h"
 
-/* A router may take so long to find out that an engine is well again. */
+/* Most time until a router finds out that an engine is well again. */
 enum { SETTLE_S = 8 };
-/* The watchdog takes three seconds at least, and twice as many where the evidence is weak. */
+/* Most time for the watchdog: at least three seconds, and twice as many if the evidence is weak. */
 enum { LAST_S = 6 };
 
 uint64_t service_ills(const struct service *s)
@@ -42,7 +42,7 @@ static uint64_t length_us(struct service *s)
                                   : service_between(s, 300, 7000) * SERVICE_MS;
 }
 
-/* Draws from those that fit the day. */
+/* Chooses a random illness that fits the day. */
 static enum service_ill draw_ill(struct service *s)
 {
     static const enum service_ill pauses[] = {SERVICE_STOPPED, SERVICE_STUCK, SERVICE_FAR};
@@ -57,7 +57,7 @@ static enum service_ill draw_ill(struct service *s)
 /* On a day of few kinds: long enough to be judged. */
 static void lone_trouble(struct service *s)
 {
-    /* The same one all day: its peers are in no back-off for what they did before. */
+    /* The same engine all day, so the peers are in no back-off for earlier faults. */
     unsigned engine = (unsigned)service_below(s, s->engine_count);
     if (s->day == SERVICE_LONE)
         engine = s->rock == 0 ? 1 : 0;
@@ -82,12 +82,12 @@ static void engine_trouble(struct service *s)
         ill = service_chance(s, 0.5) ? SERVICE_EARLY : SERVICE_ENDLESS;
     bool otherwise = ill == SERVICE_REJECTS || ill == SERVICE_LOST_MODEL;
     uint64_t us = otherwise ? service_between(s, 1, 8) * SERVICE_S : length_us(s);
-    if (ill == SERVICE_ENDLESS) /* longer than the limits that are drawn */
+    if (ill == SERVICE_ENDLESS) /* longer than the random limits */
         us = service_between(s, 5, 9) * SERVICE_S;
     service_engine_ill(s, engine, ill, us);
 }
 
-/* Breaks its connections, and nothing else. */
+/* Breaks the connections between a router and an engine, and nothing else. */
 static void link_trouble(struct service *s)
 {
     unsigned engine = (unsigned)service_below(s, s->engine_count);
@@ -136,8 +136,8 @@ static void trouble(void *context, struct world_event *event)
     world_put(&s->world, service_between(s, 50, 900) * SERVICE_MS, event);
 }
 
-/* On a day when clients stick to one router: so late and so long that the router finds the engine
- * still and has no request left for a trial. */
+/* On a day when clients stick to a single router: so late and so long that the router detects the
+ * stall and has no request left for a trial. */
 static void last_trouble(void *context, struct world_event *event)
 {
     struct service *s = context;

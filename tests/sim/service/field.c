@@ -1,5 +1,5 @@
-/* Conditions of the field that a clean network lacks: far peers, names that move or get no answer,
- * a router that is short of a resource. */
+/* Real conditions that a clean network lacks: far peers, names that move or get no answer, a router
+ * that is short of a resource. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -9,8 +9,8 @@
 #include "tests/sim/service/service.h"
 
 enum {
-    FAR_MOST_US = 150000, /* one way: a round trip of 300 ms */
-    FAR_BYTES = 65536,    /* no system has less room on such a way */
+    FAR_MOST_US = 150000, /* per direction: a round trip of 300 ms */
+    FAR_BYTES = 65536,    /* every system buffers that much on such a link */
     FOLLOWS_US = 20000000,
 };
 
@@ -64,10 +64,10 @@ static void runs_short(void *context, struct world_event *event)
                                           .err = err,
                                           .engine = SERVICE_NOBODY,
                                           .late = service_chance(s, 0.3)};
-    if (err == ERR_FULL && service_chance(s, 0.5)) /* ports are used up towards one address */
+    if (err == ERR_FULL && service_chance(s, 0.5)) /* no port is left towards one address */
         short_of->engine = (unsigned)service_below(s, s->engine_count);
     for (unsigned i = 0; i < s->engine_count && service_router_up(&s->routers[router]); i++) {
-        /* An engine that owes a probe its answer, and lets the probe wait, is avoided for that. */
+        /* An engine that owes a probe an answer, and lets the probe wait, is avoided for that. */
         if (!service_is_blamed(s, router, i) && !service_owes_answer(s, router, i))
             short_of->used |= UINT64_C(1) << i;
     }
@@ -123,8 +123,8 @@ bool service_field_is_unknown(const struct service *s, unsigned engine)
     return false;
 }
 
-/* An engine's name is given another address; the old one answers still, and may stay in the name.
- */
+/* An engine's name gets another address; the old address answers still, and may stay in the
+ * name. */
 static void moves(void *context, struct world_event *event)
 {
     struct service *s = context;
@@ -163,8 +163,8 @@ static void came_late(struct service_host *h)
     s->engines[h->engine].well_since_us = s->world.now_us;
 }
 
-/* A look-up returns the name's addresses, continues for a while, and reports changes. (The
- * shell's ends at once, and begins again each 30 s: longer than a run.) */
+/* A look-up returns the name's addresses, continues for a while, and reports changes. (The daemon's
+ * look-up ends at once, and begins again each 30 s: longer than a run.) */
 static void tells(void *context, struct world_event *event)
 {
     struct service *s = context;

@@ -14,7 +14,7 @@ bool service_is_sglang(unsigned engine)
     return engine % 3 == 2;
 }
 
-/* Text that parsers hold back, and what keeps such a stream alive. */
+/* Text that parsers hold back, and pings that keep such a stream alive. */
 static void draw_silence(struct service *s, struct service_habits *h)
 {
     h->silence_s = seconds(s, 200, 6000);
@@ -49,7 +49,7 @@ static void draw_framing(struct service *s, struct service_habits *h)
     h->ping_s = service_chance(s, 0.2) ? seconds(s, 20, 500) : h->ping_s;
 }
 
-/* First tokens are late, and nothing waits. */
+/* First tokens are late, although no request waits. */
 static void draw_tokenizer(struct service *s, struct service_habits *h)
 {
     h->tokenizer_ms = (double)service_between(s, 5, 50);
@@ -63,7 +63,7 @@ static void draw_prompt(struct service *s, struct service_habits *h)
     h->changes = (unsigned)service_below(s, 8);
 }
 
-/* The end of waiting connections, and the engine's message at that or before an answer. */
+/* The end of waiting connections, and the engine's message at the end or before an answer. */
 static void draw_closing(struct service *s, struct service_habits *h)
 {
     if ((s->field.far || s->field.odd) && service_chance(s, 0.7))

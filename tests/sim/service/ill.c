@@ -4,7 +4,7 @@
 
 enum {
     OVER_US = 20000,
-    BACK_US = 200000, /* no process is back sooner */
+    BACK_US = 200000, /* a process needs at least that long to come back */
 };
 
 static void drained(void *context, struct world_event *event)
@@ -27,7 +27,7 @@ static void ill_over(void *context, struct world_event *event)
         service_engine_heal(s, event->node);
 }
 
-/* Another key, no template, another context length, ...: the engine rejects requests that its peers
+/* Another key, no template, another context length, ...: the engine rejects requests that the peers
  * accept. */
 static void set_otherwise(struct service *s, struct life *l)
 {
@@ -43,7 +43,7 @@ static void set_otherwise(struct service *s, struct life *l)
                 (unsigned long long)l->sim.options.model_len_max);
 }
 
-/* Restores its options. */
+/* Restores the engine's options. */
 static void set_back(struct life *l)
 {
     l->sim.options.reject = SIM_REJECT_NONE;
@@ -108,7 +108,7 @@ bool service_ill_computes(const struct service_engine *e)
     return e->ill != SERVICE_HANGS && e->ill != SERVICE_STUCK && e->ill != SERVICE_STOPPED;
 }
 
-/* True if its process needs a moment more to come back. */
+/* True if the process needs a moment more to come back. */
 static bool starts_later(struct service *s, struct service_engine *e)
 {
     if (e->up || s->world.now_us >= e->gone_us + BACK_US)
@@ -154,7 +154,7 @@ void service_engine_heal(struct service *s, unsigned engine)
             s->links[i][engine].hole_until_us = s->world.now_us;
     if (e->stopped) {
         e->stopped = false;
-        service_ends_kick(s, engine); /* bytes that came meanwhile are read before timers run */
+        service_ends_kick(s, engine); /* waiting bytes are read before timers run */
         service_later(s, 1, goes_on, engine, e->life, NULL);
     }
     service_engine_settle(e);

@@ -43,7 +43,7 @@ static bool has_error_event(const struct service_ask *a)
            (body_has(a, "\"error\":{") || body_has(a, "\"error\": {"));
 }
 
-/* True if a stream has the last event of its API. */
+/* True if a stream has the last event of the API. */
 static bool is_terminated(const struct service_ask *a)
 {
     switch (a->kind) {
@@ -57,7 +57,8 @@ static bool is_terminated(const struct service_ask *a)
     }
 }
 
-/* The bytes of a body are those, or its framing alone was cut, behind the last event of its API. */
+/* True if the attempt's body is `given`; only the framing may be cut, behind the last event of the
+ * API. */
 static bool gave(const struct service_ask *a, const struct service_attempt *t, struct slice given)
 {
     struct buf body = {0};
@@ -68,8 +69,9 @@ static bool gave(const struct service_ask *a, const struct service_attempt *t, s
     return same;
 }
 
-/* After a sign of life of one engine another may have answered. Then the first one's events before
- * any token come first, if any. The other's events follow, without its own before any token. */
+/* After a sign of life of an engine another may have answered. Then the first engine's events
+ * before any token come first, if any. The other engine's events follow, but not those before any
+ * token. */
 static bool went_on(const struct service_ask *a, const struct service_attempt *first,
                     const struct service_attempt *then)
 {
@@ -96,7 +98,8 @@ static bool went_on(const struct service_ask *a, const struct service_attempt *f
     return found;
 }
 
-/* Behind what an engine said the router puts words that programs know (ADR 0064). */
+/* The router appends words known to clients to an engine's message (ADR 0064): the message without
+ * them. */
 static struct slice without_ending(struct slice message)
 {
     static const struct slice ending = SLICE(" Provider returned error ");
@@ -104,7 +107,7 @@ static struct slice without_ending(struct slice message)
     return at != NULL ? slice_of(message.at, (size_t)(at - message.at)) : message;
 }
 
-/* The router repeats what an engine said: as an event, or in a body that was cut. */
+/* True if the router repeats the engine's message: as an event, or in a body that was cut. */
 static bool said_so(const struct service_ask *a, const struct service_attempt *t)
 {
     static const char key[] = "\"message\":\"";
@@ -193,7 +196,8 @@ static bool failed(const struct service_ask *a)
     return a->status >= 500 || a->status == 429 || error_first;
 }
 
-/* Its events name an id of the engine that made them: another engine cannot continue the answer. */
+/* The answer's events name an id of the engine that made them: another engine cannot continue the
+ * answer. */
 static bool is_begun_response(const struct service_ask *a)
 {
     return a->kind == SERVICE_RESPONSES && a->stream && a->body.len > 0 && a->status == 200;
@@ -212,13 +216,13 @@ static bool may_move(const struct service_ask *a)
     }
 }
 
-/* Delay between an engine's and its router's view of the same bytes. */
+/* Delay between an engine's and a router's view of the same bytes. */
 static uint64_t late_us(const struct service_ask *a)
 {
     return SERVICE_S / 5 + 2 * a->client->end->far_us + (a->service->field.far ? SERVICE_S / 3 : 0);
 }
 
-/* Its last engine was silent for so long: a limit that the operator set. */
+/* The request's last engine was silent for `ms`: a limit that the operator set. */
 static bool silent_for(const struct service_ask *a, uint64_t ms)
 {
     const struct service_attempt *t = a->attempts;
@@ -248,7 +252,8 @@ static bool was_limited(const struct service_ask *a)
            a->limit[0] != '\0';
 }
 
-/* Its connection closed at the limit of connections, before the router had read anything. */
+/* The client's connection closed at the limit of connections, before the router had read
+ * anything. */
 static bool was_turned_away(const struct service_ask *a)
 {
     return a->status == 0 && a->ran == 0 && a->client->end->peer->turned_away;
@@ -270,7 +275,8 @@ static uint64_t able(const struct service_ask *a)
     return bits;
 }
 
-/* The budget forbade a retry in the time of its last attempt, and that excused no other request. */
+/* The budget forbade a retry during the request's last attempt, and that excused no other
+ * request. */
 static bool was_without_budget(const struct service_ask *a)
 {
     struct service_router *r = &a->service->routers[a->client->router];
@@ -299,8 +305,8 @@ static bool may_be_poison(const struct service_ask *a)
     return died >= 2 ? suspect || strcmp(a->reason, "poison") == 0 : suspect && last && hung > 0;
 }
 
-/* Two engines answered 500 to the request, and its router did not know of either that the engine
- * answers so to others. */
+/* Two engines answered 500 to the request, and the router did not know that either engine answers
+ * 500 to other requests, too. */
 static bool was_to_blame(const struct service_ask *a)
 {
     unsigned said = 0;
@@ -309,7 +315,7 @@ static bool was_to_blame(const struct service_ask *a)
     return a->whole && a->status == 500 && said >= 2;
 }
 
-/* Its engine closed an idle connection, or a packet was resent after more time than round trips
+/* The engine closed an idle connection, or a packet was resent after more time than round trips
  * explain. Both look like a dead engine, and the request is not sent a second time. */
 static bool met_a_loss(const struct service_ask *a)
 {
@@ -402,14 +408,14 @@ void service_judge_ask(struct service_ask *a)
         judge_failed(a);
 }
 
-/* A router that left the engine before, for another kind of failure, does not see this. */
+/* If a router gave up on the engine before, for another kind of failure, it does not see this. */
 void service_judge_poison(const struct service_attempt *t)
 {
     struct service_ask *a = t->ask;
     if (a->service->field.short_of[a->client->router].until_us > a->begun_us)
-        return; /* the router cannot check whether a port refuses: a death passes for a stale
+        return; /* the router cannot check if a port refuses: a death looks like a stale
                  * connection */
-    /* Far away an engine is back before a fresh connection could find its port closed. */
+    /* Far away an engine is back before a fresh connection could find the port closed. */
     unsigned most = a->service->field.far ? 3 : 2;
     if (t->ended_us == 0 && t->end->peer->open && ++a->killed > most)
         service_broken(a->service, "poison", "request %llu killed %u engines",
@@ -473,7 +479,7 @@ static bool is_unwanted(const struct service_ask *a, uint64_t since_us)
     return left || half || (a->ended && a->done_us < since_us);
 }
 
-/* An attempt without a byte of an answer is given up when its limit has passed. */
+/* An attempt without a byte of an answer is given up after the limit. */
 static void silence_judge(struct service *s, const struct service_attempt *t)
 {
     const struct node_options *o = &s->routers[0].options;

@@ -1,9 +1,9 @@
-/* Answers that a well engine would not give, and unsolicited ones. */
+/* Answers that a well engine would not give, and unsolicited answers. */
 #include "base/check.h"
 #include "base/err.h"
 #include "tests/sim/service/engine_internal.h"
 
-/* One in a hundred is so quick that the limit on bytes, not on time, applies. */
+/* A hundredth of all come so fast that the limit on bytes applies, not the limit on time. */
 enum { HEAD_MOST_US = 50000 };
 
 static struct service *service_of(const struct carried *k)
@@ -11,7 +11,7 @@ static struct service *service_of(const struct carried *k)
     return life_of(k->engine)->service;
 }
 
-/* Bytes that are no part of what an attempt is answered with. */
+/* Sends bytes that are no part of an attempt's answer. */
 static void say(struct carried *k, struct slice text)
 {
     CHECK(buf_append_slice(&k->pending, text) == 0);
@@ -48,7 +48,7 @@ static void say_interim(struct carried *k)
     say(k, heads[service_below(service_of(k), ARRAY_LEN(heads))]);
 }
 
-/* Until its router leaves, or the engine is well again and forgets the request. */
+/* Goes on until the router leaves, or the engine is well again and forgets the request. */
 static void more_heads(void *context, struct world_event *event)
 {
     struct service *s = context;
@@ -119,7 +119,7 @@ static bool ill_answer(struct carried *k, struct slice path)
 }
 
 /* An unsolicited answer, on a waiting connection. A request that meets this answer under way gets
- * no other: behind the first answer, a second one would pass for that to the next request. */
+ * no other: a second answer behind it would pass for the answer to the next request. */
 static void say_nobody(void *context, struct world_event *event)
 {
     struct service *s = context;

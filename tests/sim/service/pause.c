@@ -1,4 +1,4 @@
-/* Rule "cut in a pause": a begun answer must not be cut if its engine would have finished it and
+/* Rule "cut in a pause": a begun answer must not be cut if the engine would have finished it and
  * was silent for less than `stall-cut`. */
 #include <string.h>
 
@@ -16,7 +16,7 @@ static uint64_t stall_cut_ms(const struct service *s)
     return *(const uint64_t *)(const void *)(options + node_option_at((unsigned)option)->offset);
 }
 
-/* True if its only fault was silence for a while. */
+/* True if the attempt's only fault was silence for a while. */
 static bool only_paused(const struct service_attempt *t)
 {
     const uint64_t harmless = UINT64_C(1) << SERVICE_WELL | UINT64_C(1) << SERVICE_STOPPED |

@@ -53,7 +53,7 @@ static void do_close_host(struct net_host *host)
     if (*at == h)
         *at = NULL;
     h->closed = true;
-    if (h->asked_us == 0) /* else its look-up has the address */
+    if (h->asked_us == 0) /* otherwise the look-up owns the address */
         free(h);
 }
 
@@ -141,8 +141,8 @@ static void do_finish(struct net_stream *stream)
     service_end_finish(end_of(stream));
 }
 
-/* True if a client's connection closes because there are too many: this one, or, idle, for
- * another. */
+/* True if a client's connection closes because there are too many: this connection, or an idle
+ * connection to make room. */
 static bool is_turned_away(const struct service_end *e)
 {
     struct service_router *r = &e->service->routers[e->router];
@@ -331,7 +331,7 @@ static void set(struct service *s, struct service_router *r, const char *name, u
     struct node_options_error error;
     struct node_option_origin origin = {.source = NODE_SOURCE_FLAG};
     if (node_option_find(slice_of_cstr(name)) < 0)
-        return; /* of a later or an earlier day */
+        return; /* a setting of another build */
     (void)snprintf(text, sizeof text, "%llu%s", (unsigned long long)value, unit);
     if (node_options_set(&r->options, slice_of_cstr(name), slice_of_cstr(text), origin, &error) !=
         0) {
@@ -341,7 +341,7 @@ static void set(struct service *s, struct service_router *r, const char *name, u
     service_say(s, "option %s %s", name, text);
 }
 
-/* The most that a limit which the router works out may be (options.md). */
+/* The greatest limits that the router may compute itself (options.md). */
 enum { AUTO_TOKEN_MS = 300000, AUTO_IDLE_MS = 300000 };
 
 static uint64_t token_ms(const struct node_options *o)
@@ -356,7 +356,8 @@ static uint64_t idle_ms(const struct node_options *o)
                                                            : o->upstream_idle_timeout_ms;
 }
 
-/* The same for all routers of a run. What waits is short, or a run would have to last for long. */
+/* The same options for all routers of a run. Waits are short, otherwise a run would take too
+ * long. */
 static void options_draw(struct service *s)
 {
     static const struct {
@@ -402,7 +403,7 @@ static void options_draw(struct service *s)
         set(s, first, "connections-max", 60, "");
     set(s, first, "body-bytes-max", 65536, "");
     set(s, first, "buffered-bytes-max", service_chance(s, 0.2) ? 262144 : 4 << 20, "");
-    if (service_chance(s, 0.7)) /* else the default, which runs out on days like these */
+    if (service_chance(s, 0.7)) /* otherwise the default, which runs out on such days */
         set(s, first, "retry-budget", 1, "");
     if (service_chance(s, 0.3))
         set(s, first, "upstream-connections-max", service_between(s, 6, 16), "");

@@ -1,4 +1,4 @@
-/* One run, from its seed. */
+/* A run, from the seed on. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

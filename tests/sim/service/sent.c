@@ -17,13 +17,13 @@ static bool is_gzip(struct slice body)
     return slice_starts_with(body, SLICE("\x1f\x8b"));
 }
 
-/* Decodes a body that its client would get decoded, as far as possible. */
+/* Decodes a body as far as possible, if the client would get it decoded. */
 static bool unpack(struct buf *body)
 {
     struct http_decoder *d;
     struct slice in = buf_slice(body);
     struct buf out = {0};
-    size_t n, room = body->len + 1024; /* the simulated engine does not compress, but frames so */
+    size_t n, room = body->len + 1024; /* the simulated engine stores without compression */
     CHECK(buf_reserve(&out, room) == 0 && http_decoder_new(&d, HTTP_CODING_GZIP, true) == 0);
     bool good = http_decoder_next(d, &in, out.at, room, &n) == 0 && http_decoder_end(d) == 0;
     out.len = n;
@@ -61,7 +61,7 @@ static bool sent_raw(const struct service_attempt *t, unsigned *status, struct b
     return head.framing != HTTP_BODY_LENGTH || in.len == head.content_length;
 }
 
-/* The same, with the usage that the router asked for. */
+/* The bytes as they came, with the usage that the router requested. */
 static bool sent_with_usage(const struct service_attempt *t, unsigned *status, struct buf *body)
 {
     bool whole = sent_raw(t, status, body);
@@ -89,7 +89,7 @@ static const char *find(struct slice s, struct slice what)
     return s.len > 0 ? memmem(s.at, s.len, what.at, what.len) : NULL;
 }
 
-/* Removes the usage event, from `from` to `end`. The event right before gets its fingerprint, as in
+/* Removes the usage event, from `from` to `end`. The event right before gets the fingerprint, as in
  * an answer without usage. */
 static void cut_usage(struct buf *body, size_t from, size_t end)
 {
@@ -136,7 +136,7 @@ bool service_sent(const struct service_attempt *t, unsigned *status, struct buf 
     return whole;
 }
 
-/* Without lines that are comments, and without the end of those. */
+/* Omits comment lines and their line ends. */
 static void put_without_comments(struct slice body, struct buf *out)
 {
     while (body.len > 0) {

@@ -1,25 +1,25 @@
-/* A whole service in one process and in virtual time: clients, routers, their gossip, engines.
+/* A whole service in a single process and in virtual time: clients, routers, their gossip, engines.
  *
  *   stream   virtual TCP: pieces, latency, small kernel buffers, FIN, RST, black holes
  *   router   a node as the daemon makes it, on these streams
  *   engine   the engine simulator's own engine
  *   ill      an engine's illnesses
- *   odd      answers that a well engine would not give, and unsolicited ones
+ *   odd      answers that a well engine would not give, and unsolicited answers
  *   habit    an engine's permanent habits
  *   ask      requests of every kind
  *   client   connections that send the requests, in every manner, and read the answers
  *   fault    faults and their times
- *   field    conditions of the field: far peers, moving names, routers short of a resource
+ *   field    real conditions: far peers, moving names, routers short of a resource
  *   judge    the rules
  *   sent     the answers of engines, as a client may see them
  *   share    the rule on replicas that fail at once
  *   pause    the rule on engines that pause
  *   use      the rule on engines that are well again
- *   run      one run, from its seed
+ *   run      a run, from the seed on
  *
  * A router is `struct world_node` (tests/lib/world); time, chance, datagrams between routers and
- * the queue of events are the world's. Times are the world's, in microseconds, unless another
- * unit is named. */
+ * the queue of events are the world's. Times are the world's, in microseconds, unless another unit
+ * is named. */
 #ifndef TESTS_SIM_SERVICE_SERVICE_H
 #define TESTS_SIM_SERVICE_SERVICE_H
 
@@ -35,7 +35,7 @@
 enum {
     SERVICE_ROUTERS_MAX = 4,
     SERVICE_ENGINES_MAX = 6,
-    SERVICE_ASKS_MAX = 4, /* requests on one connection */
+    SERVICE_ASKS_MAX = 4, /* requests on a connection */
     SERVICE_FORBIDDEN_MAX = 64,
     SERVICE_NOBODY = 99, /* instead of a router or an engine */
 };
@@ -64,30 +64,30 @@ struct service_end {
     struct service_end *peer;
     const struct service_owner *is; /* NULL: a router's */
     void *owner;
-    unsigned router, engine; /* its owner; SERVICE_NOBODY both: a client's */
-    bool open;               /* in use by its process */
+    unsigned router, engine; /* the end's owner; both SERVICE_NOBODY: a client */
+    bool open;               /* in use by the owner's process */
     bool connecting;
     int connect_err;
     bool connect_known;
     bool reading;
     bool closing; /* `closed` is due */
     bool finished;
-    bool gone;               /* its machine vanished silently */
-    uint64_t far_us;         /* one way, beyond the usual */
-    uint32_t address;        /* of its engine's name, used to connect; 0: of no name */
-    bool asked;              /* a request went out here, */
-    struct service_ask *ask; /* this one, where its engine says odd things */
-    bool unasked;            /* its writes are unsolicited */
-    bool crossed;            /* a request went out here before that arrived */
+    bool gone;               /* the machine vanished silently */
+    uint64_t far_us;         /* per direction, beyond the usual */
+    uint32_t address;        /* address used to connect to a named engine; 0: none */
+    bool asked;              /* a request was sent here */
+    struct service_ask *ask; /* that request, if the engine is odd */
+    bool unasked;            /* writes are unsolicited */
+    bool crossed;            /* a request was sent here before an unsolicited answer arrived */
     uint64_t unasked_us;     /* when the first unsolicited bytes arrived */
-    bool turned_away;        /* a client's, by its router, at the limit of connections */
+    bool turned_away;        /* a client's: the router closed it at the limit of connections */
     struct buf in;           /* arrived, not read */
-    bool in_end;             /* the end waits behind that, */
+    bool in_end;             /* behind `in` the stream ends */
     bool in_reset;           /* ended by a reset; writing fails from now on */
     bool told_end;
     bool starved;           /* found no room to write to */
-    uint64_t flying;        /* bytes on their way from here */
-    uint64_t last_us;       /* when the last of them arrives */
+    uint64_t flying;        /* bytes on the way from here */
+    uint64_t last_us;       /* arrival of the last byte on the way */
     uint64_t sent, arrived; /* pieces, so that none overtakes another */
     bool kicked;
     struct slice queued[NET_PIECES_MAX];
@@ -106,8 +106,8 @@ struct service_link {
  * stream.c. The far end opens when the listener there accepts. */
 struct service_end *service_end_pair(struct service *s);
 void service_end_connect(struct service_end *e);
-/* Pieces accepted, as the kernel has room. 0: none. */
 void service_end_kick(struct service_end *e);
+/* Returns the number of bytes accepted, as the kernel has room. 0: none. */
 size_t service_end_write(struct service_end *e, struct slice bytes);
 bool service_end_fails(const struct service_end *e);
 size_t service_end_take(struct service_end *e, char *out, size_t max);
@@ -115,11 +115,11 @@ void service_end_read(struct service_end *e, bool on);
 uint64_t service_end_round_trip_us(const struct service_end *e);
 void service_end_finish(struct service_end *e);
 void service_end_close(struct service_end *e, bool reset);
-/* Resets all ends of a router after its process is gone. */
+/* Resets all ends of a router after the router's process is gone. */
 void service_ends_of_router_drop(struct service *s, unsigned router);
-/* The end was stopped, and may have work again. */
+/* The engine's ends were stopped, and may have work again. */
 void service_ends_kick(struct service *s, unsigned engine);
-/* Resets what a link carries. */
+/* Resets everything that a link carries. */
 void service_link_reset(struct service *s, unsigned router, unsigned engine);
 void service_streams_free(struct service *s);
 
@@ -136,10 +136,10 @@ struct service_router {
     uint64_t began_us; /* this life */
     uint64_t looked;
     uint64_t evicted;
-    uint64_t forbidden; /* retries, by its budget; when, of those that excused nothing yet: */
+    uint64_t forbidden; /* retries forbidden by the budget; forbidden_us: when, if no excuse yet */
     uint64_t forbidden_us[SERVICE_FORBIDDEN_MAX];
-    bool errs[SERVICE_ENGINES_MAX]; /* the router knows that the engine answers others with errors
-                                     * too */
+    bool errs[SERVICE_ENGINES_MAX]; /* errs[E]: the router knows that engine E sends errors to
+                                     * others, too */
     char read_buffer[65536];
 };
 
@@ -162,51 +162,50 @@ enum service_ill {
     SERVICE_WELL,
     SERVICE_DOWN,    /* the port refuses */
     SERVICE_STOPPED, /* the process does not run */
-    SERVICE_HANGS,   /* works no more, but passes its health check */
-    SERVICE_SLOW,    /* before it works */
-    SERVICE_500,     /* with a healthy /health, or an ill one */
+    SERVICE_HANGS,   /* works no more, but passes the health check */
+    SERVICE_SLOW,    /* waits before it works */
+    SERVICE_500,     /* answers 500; /health may be well or ill */
     SERVICE_503,
     SERVICE_429,
     SERVICE_ERROR_EVENT,         /* 200, and an error event first */
-    SERVICE_RESETS,              /* answers, in the middle */
+    SERVICE_RESETS,              /* resets the connection in the middle of an answer */
     SERVICE_UNFINISHED,          /* streams that end before their last event */
-    SERVICE_SHORT,               /* a body shorter than its length, and a FIN */
+    SERVICE_SHORT,               /* a body shorter than announced, and a FIN */
     SERVICE_GARBAGE,             /* no HTTP */
     SERVICE_DRAINS,              /* as vLLM: 500 to new requests, then gone */
-    SERVICE_DRAINS_503,          /* as SGLang: /health answers 503, requests are served, then
-                                  * resets */
-    SERVICE_CLOSES,              /* after each answer, without a word */
-    SERVICE_HEALTH_SLOW,         /* and nothing else */
-    SERVICE_STUCK,               /* its steps pause, HTTP answers */
-    SERVICE_REJECTS,             /* requests that its peers accept: another setup */
+    SERVICE_DRAINS_503,          /* as SGLang: /health 503, requests are served, then resets */
+    SERVICE_CLOSES,              /* closes after each answer, without notice */
+    SERVICE_HEALTH_SLOW,         /* only /health is slow */
+    SERVICE_STUCK,               /* steps pause, HTTP answers */
+    SERVICE_REJECTS,             /* rejects requests that the peers accept: another setup */
     SERVICE_LOST_MODEL,          /* lists another model for a while */
     SERVICE_ERROR_LATE,          /* an error event and [DONE], after some text */
     SERVICE_FAR,                 /* no bytes from or to the engine arrive */
-    SERVICE_USUAL = SERVICE_FAR, /* any run may have those up to here */
+    SERVICE_USUAL = SERVICE_FAR, /* any run may have the illnesses up to here */
     SERVICE_EARLY,               /* answers before the body is read, and closes */
     SERVICE_ENDLESS,             /* interim heads (1xx), and no other */
     SERVICE_ILLS,
 };
 
-/* One request at an engine. */
+/* A request at an engine. */
 struct service_attempt {
-    struct service_attempt *next; /* of the request */
+    struct service_attempt *next; /* next attempt of the request */
     struct service_ask *ask;
-    const struct service_end *end; /* where it arrived; its peer is the router's */
+    const struct service_end *end; /* where it arrived; the peer is the router's */
     struct service_attempt *open_next, **open_link;
     unsigned engine;
-    uint64_t life;               /* of the engine */
+    uint64_t life;               /* the engine's life */
     uint64_t begun_us, ended_us; /* 0: running */
-    bool whole;                  /* its answer was sent to the end */
-    bool died;                   /* its engine died */
-    bool known;                  /* its router knew that the engine answers with errors */
-    enum service_ill ill;        /* of its engine, the last in that time, */
-    uint64_t ills;               /* and all of them, a bit each */
-    bool broken;                 /* its connection broke by itself */
-    bool rejected;               /* its engine rejected what its peers accept */
+    bool whole;                  /* the answer was sent to the end */
+    bool died;                   /* the engine died */
+    bool known;                  /* the router knew that the engine answers with errors */
+    enum service_ill ill;        /* the engine's last illness during the attempt */
+    uint64_t ills;               /* all such illnesses, a bit each */
+    bool broken;                 /* the connection broke by itself */
+    bool rejected;               /* the engine rejected a request that the peers accept */
     uint64_t sent_us;            /* last time of bytes of an answer */
     unsigned writes;
-    struct buf sent; /* all of its answer, head and all */
+    struct buf sent; /* the whole answer, including the head */
 };
 
 /* An engine's message before the end of a waiting connection. */
@@ -218,9 +217,9 @@ struct service_habits {
     uint64_t silence_after, digits, steps;
     unsigned at_end, framing, changes;
     const char *missing, *drop, *lead;
-    bool named;                   /* behind its name */
-    uint64_t idle_ms;             /* idle time of a connection before its end; 0: SIM_IDLE_MS, */
-    enum service_unasked unasked; /* with these words */
+    bool named;                   /* reached by name */
+    uint64_t idle_ms;             /* a connection's idle time before the end; 0: SIM_IDLE_MS */
+    enum service_unasked unasked; /* message before that end */
     unsigned interim;             /* heads (1xx) before each answer */
 };
 
@@ -238,8 +237,8 @@ struct service_engine {
     bool ill_health;
     unsigned ill_after; /* writes */
     uint64_t ill_until_us;
-    uint64_t gone_us;       /* last end of its process */
-    uint64_t well_since_us; /* last end of its illness */
+    uint64_t gone_us;       /* last end of the process */
+    uint64_t well_since_us; /* last end of an illness */
     void *engine;           /* engine.c's */
     uint64_t due_us, due_tag;
     struct service_attempt *open;
@@ -255,7 +254,7 @@ void service_engine_ill(struct service *s, unsigned engine, enum service_ill ill
 void service_engine_heal(struct service *s, unsigned engine);
 /* Requests in progress, in the background too. */
 unsigned service_engine_jobs(const struct service_engine *e);
-/* True if its core takes steps: no request can kill an engine that hangs. */
+/* True if the engine's core takes steps: no request can kill an engine that hangs. */
 bool service_ill_computes(const struct service_engine *e);
 const char *service_ill_text(enum service_ill ill);
 
@@ -278,11 +277,11 @@ enum service_kind {
     SERVICE_EMBEDDINGS,
     SERVICE_MODELS,
     SERVICE_HEALTH,
-    SERVICE_STORED,    /* GET of a response that was stored */
+    SERVICE_STORED,    /* GET of a stored response */
     SERVICE_DEED,      /* a POST that does something each time */
     SERVICE_BLOB,      /* a long answer that is no completion */
     SERVICE_AUDIO,     /* multipart */
-    SERVICE_NO_PATH,   /* a path that is not there */
+    SERVICE_NO_PATH,   /* an unknown path */
     SERVICE_NO_METHOD, /* GET instead of POST */
     SERVICE_TOO_LARGE,
     SERVICE_MALFORMED,
@@ -290,7 +289,7 @@ enum service_kind {
 };
 
 struct service_ask {
-    struct service_ask *next; /* of the run */
+    struct service_ask *next; /* next request of the run */
     struct service *service;
     uint64_t number;
     enum service_kind kind;
@@ -298,19 +297,19 @@ struct service_ask {
     bool usage_asked; /* by the client */
     bool poison;
     bool takes_gzip;
-    bool continues; /* a response that one engine has */
+    bool continues; /* a response that a single engine has */
     unsigned minor;
     bool close;
     bool chunked, expects;
-    struct buf bytes; /* head and body as they go out */
+    struct buf bytes; /* head and body as sent */
     size_t head_bytes;
     struct service_client *client;
 
-    uint64_t begun_us; /* the first byte went out; 0: not yet */
-    uint64_t sent_us;  /* the last one */
+    uint64_t begun_us; /* when the first byte was sent; 0: not yet */
+    uint64_t sent_us;  /* when the last byte was sent */
     uint64_t head_us, done_us;
-    bool crossed; /* crossed by an unsolicited answer, which passes for its answer */
-    bool left;    /* its client left, or broke the rules of HTTP */
+    bool crossed; /* an unsolicited answer crossed it, and passes for the answer */
+    bool left;    /* the client left, or broke the rules of HTTP */
     uint64_t left_us;
     bool ended;
     bool whole;
@@ -320,13 +319,13 @@ struct service_ask {
     bool answer_closes;
     struct buf body;
     struct service_attempt *attempts;
-    unsigned killed;  /* engines that the request killed in its router's view */
+    unsigned killed;  /* engines killed by the request, in the router's view */
     unsigned ran;     /* attempts, */
     uint64_t ills;    /* engines that were ill at some time during the request, a bit each */
-    bool routers_ill; /* its router went */
+    bool routers_ill; /* the router went */
 };
 
-/* A request of some kind; its text follows from the run's seed. */
+/* A request of a random kind; the text follows from the run's seed. */
 struct service_ask *service_ask_make(struct service *s, struct service_client *c);
 struct service_ask *service_ask_find(struct service *s, uint64_t number);
 bool service_kind_computes(enum service_kind kind);
@@ -340,9 +339,9 @@ enum service_manner {
     SERVICE_TRICKLES, /* sends a few bytes at a time */
     SERVICE_READS_SLOWLY,
     SERVICE_READS_NOT,   /* from some byte of an answer on */
-    SERVICE_HALF_CLOSES, /* after its request */
+    SERVICE_HALF_CLOSES, /* after the request */
     SERVICE_LEAVES,      /* at some point, by FIN or RST */
-    SERVICE_VANISHES,    /* the same, without a word */
+    SERVICE_VANISHES,    /* at some point, without FIN or RST */
     SERVICE_STALLS,      /* in the middle of a head or a body */
     SERVICE_MANNERS,
 };
@@ -356,12 +355,12 @@ struct service_client {
     enum service_manner manner;
     struct service_ask *asks[SERVICE_ASKS_MAX];
     unsigned count;
-    unsigned sending; /* the request in transit, */
-    size_t sent;      /* and its bytes sent so far */
+    unsigned sending; /* the request in transit */
+    size_t sent;      /* bytes of that request sent so far */
     unsigned answering;
     bool over;
     uint64_t over_us;
-    size_t trouble_at; /* byte of its output or input where its manner shows */
+    size_t trouble_at; /* byte of output or input at which the manner shows */
     bool trouble_reads;
     bool trouble_resets;
     bool troubled;
@@ -387,7 +386,7 @@ const char *service_manner_text(enum service_manner m);
 /* The faults of a run. */
 enum service_day {
     SERVICE_MIXED,  /* anything */
-    SERVICE_LONE,   /* one engine at a time fails at once, and nothing else happens */
+    SERVICE_LONE,   /* a single engine at a time fails at once; no other faults */
     SERVICE_PAUSES, /* engines pause, and go on */
 };
 
@@ -395,7 +394,7 @@ void service_faults_begin(struct service *s);
 void service_faults_end(struct service *s);
 /* The requests that are open now may have met this ill engine. */
 void service_ill_meets(struct service *s, unsigned engine);
-/* Answers under way from the engine may suffer from this. */
+/* Answers under way from the engine may suffer from this illness. */
 void service_ill_reaches(struct service *s, unsigned engine, enum service_ill ill);
 /* Engines that are ill, or were until lately, a bit each. */
 uint64_t service_ills(const struct service *s);
@@ -414,15 +413,15 @@ struct service_name {
 struct service_shortage {
     uint64_t until_us;
     int err;
-    unsigned engine; /* towards which; SERVICE_NOBODY: all */
+    unsigned engine; /* towards this engine; SERVICE_NOBODY: all */
     bool late;       /* reported by an event */
-    uint64_t used;   /* engines without blame at its beginning, a bit each */
+    uint64_t used;   /* engines without blame when it began, a bit each */
 };
 
-/* Drawn for a run. */
+/* Random conditions of a run. */
 struct service_field {
     bool far, odd, shortages, names;
-    uint64_t engines_us[SERVICE_ROUTERS_MAX][SERVICE_ENGINES_MAX]; /* far: one way */
+    uint64_t engines_us[SERVICE_ROUTERS_MAX][SERVICE_ENGINES_MAX]; /* far: delay per direction */
     uint64_t clients_us;                                           /* at most */
     struct service_shortage short_of[SERVICE_ROUTERS_MAX];
     struct service_name dns[SERVICE_ENGINES_MAX];
@@ -437,24 +436,24 @@ struct service_host {
     unsigned router, engine;
     bool closed;
     bool told;
-    uint64_t asked_us; /* when its look-up began */
+    uint64_t asked_us; /* when the look-up began */
     struct service_name known;
 };
 
 void service_field_draw(struct service *s);
 void service_field_begin(struct service *s);
 void service_field_end(struct service *s);
-/* Extra delay, one way, of a connection between these. */
+/* Extra delay, per direction, of the end's connection. */
 uint64_t service_field_far_us(struct service *s, const struct service_end *e);
 /* For a connection to be opened now: 0, or the missing resource, at once (`*late`: by an event). */
 int service_field_short_of(struct service *s, const struct service_host *h, bool *late);
 void service_field_resolve(struct service_host *h);
-/* A request, or more of one, is sent. */
+/* A request, or more of a request, is sent. */
 void service_field_writes(struct service_end *e, struct slice bytes);
-/* Writes of an engine's end from now on are unsolicited: requests under way cross them, and the two
- * cannot be told from answers. */
+/* Writes of an engine's end from now on are unsolicited: requests under way cross them, and the
+ * router cannot tell these writes from answers. */
 void service_field_unasked(struct service_end *e);
-/* A router does not know where an engine is. */
+/* True if a router does not know the engine's address. */
 bool service_field_is_unknown(const struct service *s, unsigned engine);
 /* Rule "charged". */
 void service_judge_shortage(struct service *s);
@@ -468,9 +467,9 @@ void service_judge_all(struct service *s);
 void service_judge_poison(const struct service_attempt *t);
 /* True if the client got a usable part of the answer. */
 bool service_has_content(const struct service_ask *a);
-/* A request has its answer, or was cut, or its client left. */
+/* A request has an answer, or was cut, or the client left. */
 void service_judge_ask(struct service_ask *a);
-/* All is healed, and quiet. */
+/* Everything is healed, and no request is open. */
 void service_judge_rest(struct service *s);
 
 /* --- sent.c ---------------------------------------------------------------------------------- */
@@ -487,11 +486,11 @@ bool service_between_events(struct slice body, size_t at);
 
 /* --- share.c, pause.c ------------------------------------------------------------------------ */
 
-/* Events: an engine is ill from now on; another one too; a request reached an engine; the engine is
- * well again. */
 bool service_fails_at_once(enum service_ill ill);
 /* True if the engine has been well for long enough to be noticed. */
 bool service_is_well(const struct service *s, unsigned engine);
+/* Events: an engine is ill from now on; another engine too; a request reached an engine; a client
+ * got an answer; the engine is well again. */
 void service_share_begin(struct service *s, unsigned engine);
 void service_share_spoil(struct service *s);
 void service_share_attempt(struct service *s, unsigned engine);
@@ -506,25 +505,25 @@ void service_judge_pause(const struct service_ask *a);
 bool service_judge_use(struct service *s);
 /* True if a router believes an engine down, or backs off for a charged failure. */
 bool service_is_blamed(const struct service *s, unsigned router, unsigned engine);
-/* The same, by failures that the router saw itself: not by another router's report, nor because the
- * engine was silent for longer than usual with earlier requests. */
+/* True if so by failures that the router itself saw: not by another router's report, nor because
+ * the engine was silent for longer than usual with earlier requests. */
 bool service_blames(const struct service *s, unsigned router, unsigned engine);
-/* True if a probe of the router waits for that engine's answer. */
+/* True if a probe of the router waits for the engine's answer. */
 bool service_owes_answer(const struct service *s, unsigned router, unsigned engine);
 /* Rule "charged": a failure of a connection to an engine that is well. */
 void service_judge_charges(struct service *s);
-/* Goes on until they may. */
+/* Runs on until each router may use each engine. */
 void service_judge_aftermath(struct service *s);
 
 /* --- run.c ----------------------------------------------------------------------------------- */
 
-/* Tries while one engine alone fails at once. */
+/* Tries while a single engine fails at once. */
 struct service_share {
     bool running;
     unsigned engine;
     uint64_t from_us;
     uint64_t all, own;
-    uint64_t seen; /* its rejections that clients got */
+    uint64_t seen; /* the engine's rejections that clients got */
 };
 
 struct service {
@@ -543,29 +542,29 @@ struct service {
     struct service_ask *asks;
     uint64_t ask_count;
     bool working, troubled;
-    bool sticks;        /* all clients go to one router, */
-    unsigned favourite; /* this one, */
+    bool sticks;        /* all clients use the same router */
+    unsigned favourite; /* that router */
     uint64_t moves_us;  /* until then */
     bool goes_on;       /* that router has requests after the faults */
-    uint64_t arrive_us; /* between two new clients, at most */
+    uint64_t arrive_us; /* most time between two new clients */
     uint64_t avoided_since_us[SERVICE_ROUTERS_MAX][SERVICE_ENGINES_MAX];
     uint64_t avoided_most_ms[SERVICE_ROUTERS_MAX]
-                            [SERVICE_ENGINES_MAX]; /* the longest time of that reason */
+                            [SERVICE_ENGINES_MAX]; /* longest time for the present reason */
     bool routers_fail;
     unsigned seconds;
-    size_t kernel_bytes; /* of a stream, each way */
+    size_t kernel_bytes; /* of a stream, in each direction */
     uint64_t longest_us; /* no request is open for longer */
     bool other_paths;    /* the routers pass them on */
-    bool hosts_named;    /* engines are behind their names */
-    bool patient;        /* limits of time are those that the router works out */
+    bool hosts_named;    /* engines are reached by name */
+    bool patient;        /* the router computes the time limits itself */
     enum service_day day;
     struct service_field field;
-    uint64_t charges[SERVICE_ROUTERS_MAX][SERVICE_ENGINES_MAX]; /* at the last look, */
-    uint64_t ills_before;                                       /* and the ill engines */
+    uint64_t charges[SERVICE_ROUTERS_MAX][SERVICE_ENGINES_MAX]; /* at the last look */
+    uint64_t ills_before;                                       /* engines that were ill then */
     struct service_share share;
-    uint64_t at_us;   /* the last event of a stream, */
-    unsigned at_once; /* and their number at that time */
-    char stored[128]; /* id of a response that was stored */
+    uint64_t at_us;   /* the last event of a stream */
+    unsigned at_once; /* number of events at that time */
+    char stored[128]; /* id of a stored response */
     uint64_t whole, failed, cut, left;
 };
 

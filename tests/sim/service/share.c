@@ -1,5 +1,5 @@
-/* Rules "fair share" and "rejections": a replica that fails at once, while no other does, must not
- * attract requests that the others would serve better, and its clients hardly notice. */
+/* Rules "fair share" and "rejections": only one replica fails at once. It must not attract requests
+ * that the others would serve better, and the clients hardly notice. */
 #include "tests/sim/service/service.h"
 
 enum {

@@ -8,11 +8,11 @@
 #include "tests/sim/service/service.h"
 
 enum {
-    WAY_US = 120, /* one way, at least, */
+    WAY_US = 120, /* least delay per direction */
     WAY_JITTER_US = 400,
-    PIECE_MAX = 4096, /* bytes that arrive together, at most */
+    PIECE_MAX = 4096, /* most bytes that arrive together */
     READ_MAX = 65536,
-    RETRY_US = 20000,     /* until what was lost is sent again */
+    RETRY_US = 20000,     /* until lost bytes are sent again */
     AT_ONCE_MAX = 100000, /* events at the same time */
 };
 
@@ -47,7 +47,7 @@ static uint64_t way_us(struct service_end *e)
     return us + (link ? link->slow_us : 0);
 }
 
-/* The limit of a smoothed average. */
+/* The value to which a smoothed average would converge. */
 uint64_t service_end_round_trip_us(const struct service_end *e)
 {
     const struct service_link *link = link_of(e);
@@ -123,8 +123,7 @@ static void arrive(void *context, struct world_event *event)
     bool hole = link && link->hole_until_us > s->world.now_us;
     if (hole || p->number != e->arrived) {
         struct world_event again = *event;
-        again.at_us =
-            s->world.now_us + (hole ? RETRY_US : 1); /* the hole may end before its time */
+        again.at_us = s->world.now_us + (hole ? RETRY_US : 1); /* the hole may end early */
         world_queue_put(&s->world.queue, &again);
         return;
     }
@@ -309,7 +308,7 @@ void service_end_connect(struct service_end *e)
     e->connecting = true;
     struct service *s = e->service;
     e->far_us = e->peer->far_us = service_field_far_us(s, e);
-    /* At most one of the two ways is slow: no limit on connecting is drawn so short. */
+    /* At most one of the two directions is slow: no random limit on connecting is so short. */
     uint64_t at_us = s->world.now_us + way_us(e) + WAY_US + e->far_us;
     world_queue_put(&s->world.queue,
                     &(struct world_event){.at_us = at_us, .happen = answer, .object = e});
@@ -358,7 +357,7 @@ static void proxy_received(struct service_end *e)
     events->received(e->net.owner, slice_of(room.at, n), now_ms(e));
 }
 
-/* One event of a router's end. False: none. */
+/* Reports an event of a router's end to the proxy. False: none. */
 static bool proxy_event(struct service_end *e)
 {
     const struct net_events *events = e->net.events;

@@ -8,11 +8,11 @@
 
 enum {
     LOST_US = 1000000,  /* a packet comes again after 200 ms, and two round trips of 300 ms */
-    START_US = 3000000, /* a router that starts does not know its replicas' names yet */
+    START_US = 3000000, /* a router that starts does not know the replicas' names yet */
     /* For routers' reports, probes and readings of metrics: a second each. */
     NEWS_MS = 3000,
-    /* The longest back-off, the time that the router which found something has for its trial, and
-     * the turns of those that come before this one. */
+    /* The longest back-off, the time for the trial of the router that found the trouble, and the
+     * turns of all routers before this router. */
     AVOIDED_MAX_MS = NODE_BACKOFF_MAX_MS + NODE_STALL_BACKOFF_MS +
                      NODE_BREAKER_TURNS_MAX * NODE_BREAKER_TURN_MS + NEWS_MS,
     /* For a replica that denied a listed model twice (node/replica/model.h). */
@@ -74,7 +74,7 @@ bool service_owes_answer(const struct service *s, unsigned router, unsigned engi
     return any_ms != 0 || health_ms != 0;
 }
 
-/* Failures of connections that a router has charged to an engine, in its present life. */
+/* Failures of connections that a router has charged to an engine, in the router's present life. */
 static uint64_t charges_of(const struct service *s, unsigned router, unsigned engine)
 {
     const struct service_router *r = &s->routers[router];
@@ -95,7 +95,7 @@ void service_judge_charges(struct service *s)
         bool well = ((ills | s->ills_before) & UINT64_C(1) << engine) == 0;
         bool silent = s->engines[engine].habits.silence_s > 0; /* until a limit has passed */
         bool early = s->world.now_us < s->routers[router].began_us + START_US;
-        /* Later than round trips explain, for a packet was sent again: no stale connection. */
+        /* Later than round trips explain, because a packet was sent again: no stale connection. */
         uint64_t lost_us = s->links[router][engine].lost_us;
         bool lost = lost_us != 0 && s->world.now_us < lost_us + LOST_US;
         if (now > *seen && well && !silent && !early && !lost)
@@ -114,7 +114,7 @@ static bool judge(struct service *s, unsigned router, unsigned engine)
     uint64_t *since_us = &s->avoided_since_us[router][engine];
     uint64_t *before_ms = &s->avoided_most_ms[router][engine];
     const char *why = why_not(r, replica_of(r, e), &most_ms);
-    if (most_ms != *before_ms) /* another reason, which has its own time */
+    if (most_ms != *before_ms) /* another reason, with another time limit */
         *since_us = now;
     *before_ms = most_ms;
     /* A router with a request waiting there learns from that request, and is not judged. */

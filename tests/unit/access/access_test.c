@@ -1,4 +1,4 @@
-/* The use and limits of keys: alone, and with other routers. */
+/* The use and limits of client keys: at a single router, and shared with other routers. */
 #include "node/access/access_internal.h"
 
 #include <stdio.h>
@@ -48,7 +48,7 @@ static enum access_verdict ask(struct access *a, const char *name, uint64_t now_
     return access_begin(a, key(a, name), now_ms, wait);
 }
 
-/* Begins and ends one request. */
+/* Begins and ends a request. */
 static bool one(struct access *a, const char *name, uint64_t now_ms)
 {
     unsigned wait;
@@ -77,7 +77,7 @@ static void requests_a_minute(void **state)
     for (unsigned i = 0; i < 10; i++)
         assert_true(one(a, "alice", NOW_MS));
     assert_int_equal(ask(a, "alice", NOW_MS, &wait), ACCESS_OVER_REQUESTS);
-    assert_in_range(wait, 65, 67); /* in the next minute a tenth of these has to be past */
+    assert_in_range(wait, 65, 67); /* a tenth of the requests must fall out of the minute first */
     assert_int_equal(ask(a, "alice", NOW_MS + 59000, &wait), ACCESS_OVER_REQUESTS);
     assert_in_range(wait, 7, 8);
     assert_false(one(a, "alice", NOW_MS + 60000));
@@ -91,7 +91,7 @@ static void requests_a_minute(void **state)
     access_destroy(a);
 }
 
-/* At a steady pace, just below the limit is let through and twice as much is not. */
+/* A steady pace just below the limit is let through; twice the pace is not. */
 static void a_steady_pace(void **state)
 {
     (void)state;
@@ -112,7 +112,7 @@ static void tokens_a_minute(void **state)
     struct access *a = access_of(TABLE("alice tokens-per-minute=1000"));
     const struct access_tokens tokens = {.prompt = 900, .cached = 800, .completion = 100};
     assert_int_equal(ask(a, "alice", NOW_MS, &wait), ACCESS_GOOD);
-    assert_true(one(a, "alice", NOW_MS)); /* nothing is used yet */
+    assert_true(one(a, "alice", NOW_MS)); /* no token is used yet */
     access_tokens(a, key(a, "alice"), &tokens, NOW_MS);
     access_end(a, key(a, "alice"));
     assert_int_equal(ask(a, "alice", NOW_MS, &wait), ACCESS_OVER_TOKENS);
@@ -139,7 +139,7 @@ static void at_once(void **state)
     access_destroy(a);
 }
 
-/* A request outlives its key; a name that stays keeps its counts. */
+/* A request outlives the key. A key name in both the old and the new file keeps the counts. */
 static void another_file(void **state)
 {
     (void)state;
@@ -168,7 +168,7 @@ static void another_file(void **state)
 
 /* --- several routers -------------------------------------------------------------------------- */
 
-/* The news of one reach the other. */
+/* Delivers the news of `from` to `to`. */
 static unsigned publish(struct access *from, uint64_t router, struct access *to, uint64_t now_ms)
 {
     struct buf news = {0};
@@ -197,7 +197,7 @@ static void limits_are_of_all_routers(void **state)
         assert_true(one(a, "alice", NOW_MS));
     assert_true(one(a, "bob", NOW_MS));
     assert_int_equal(publish(a, 1, b, NOW_MS), 1);
-    assert_int_equal(b->rows, 1); /* bob has no limit: nobody publishes his use */
+    assert_int_equal(b->rows, 1); /* bob has no limit, so no router publishes his use */
     assert_int_equal(publish(a, 1, b, NOW_MS), 0);
     for (unsigned i = 0; i < 4; i++)
         assert_true(one(b, "alice", NOW_MS));
@@ -213,7 +213,7 @@ static void limits_are_of_all_routers(void **state)
         assert_int_equal(ask(a, "alice", NOW_MS, &wait), ACCESS_GOOD);
     (void)publish(a, 1, b, NOW_MS);
     assert_int_equal(ask(b, "alice", NOW_MS, &wait), ACCESS_OVER_IN_FLIGHT);
-    /* News repeat; without them the row is gone. */
+    /* Routers repeat their news; otherwise the row is gone after 5 s. */
     assert_int_equal(publish(a, 1, b, NOW_MS + 3000), 1);
     assert_int_equal(ask(b, "alice", NOW_MS + 8000, &wait), ACCESS_OVER_IN_FLIGHT);
     assert_int_equal(ask(b, "alice", NOW_MS + 9001, &wait), ACCESS_GOOD);
@@ -236,11 +236,11 @@ static void minutes_are_the_clusters(void **state)
         assert_true(one(a, "alice", NOW_MS - 7000000 + 7000000));
     struct buf news = {0};
     assert_int_equal(access_news_write(a, NOW_MS, &news), 0);
-    /* `b` has this number for the same moment. */
+    /* The same moment by the clock of `b`. */
     uint64_t now_b = NOW_MS + 7000000 + 1000;
     assert_int_equal(access_news_read(b, 1, buf_slice(&news), now_b), 0);
     assert_false(one(b, "alice", now_b));
-    /* News of a minute far ahead are ignored. */
+    /* News about a minute far ahead are ignored. */
     assert_int_equal(access_news_read(b, 2, buf_slice(&news), now_b - 180000), 0);
     assert_int_equal(b->rows, 1);
     buf_free(&news);
@@ -248,7 +248,7 @@ static void minutes_are_the_clusters(void **state)
     access_destroy(b);
 }
 
-/* Old news, repeated news, and a router that begins anew remove nothing. */
+/* Old news, repeated news, and a restarted router remove nothing. */
 static void news_come_in_any_order(void **state)
 {
     (void)state;
@@ -275,7 +275,7 @@ static void news_come_in_any_order(void **state)
     access_destroy(b);
 }
 
-/* Many keys take several messages; unused keys are dropped. */
+/* The news of many keys take several messages; unused keys are dropped. */
 static void many_keys_take_turns(void **state)
 {
     (void)state;
@@ -301,7 +301,7 @@ static void many_keys_take_turns(void **state)
     access_destroy(b);
 }
 
-/* Bytes of a later version are skipped, broken ones are an error. */
+/* Bytes of a later version are skipped; malformed bytes are an error. */
 static void other_bytes(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* No memory: a file of keys is read, another one replaces it, and routers publish to each other. */
+/* Out of memory while a file of keys is read and replaced, and while routers publish to each
+ * other. */
 #include "tests/lib/failmalloc.h"
 
 #include "node/access/access.h"

@@ -1,4 +1,4 @@
-/* The file of client keys: its lines, and the owner of a key. */
+/* The file of client keys: the lines, and the owner of a key. */
 #include "node/access/table.h"
 
 #include <stdio.h>
@@ -126,7 +126,7 @@ static void wrong_lines(void **state)
     check_wrong(text, "want a name");
     check_wrong("", "has no key in it");
     check_wrong("# nothing\n", "gvctl key new NAME");
-    /* 257 models, and 8,193 bytes of them. */
+    /* 257 models, or 8,193 bytes of model names. */
     size_t n = (size_t)snprintf(text, sizeof text, "%s models=a", alice);
     for (unsigned i = 0; i < ACCESS_MODELS_MAX; i++)
         n += (size_t)snprintf(text + n, sizeof text - n, ",a");
@@ -135,7 +135,7 @@ static void wrong_lines(void **state)
     check_wrong(text, "8192 bytes");
 }
 
-/* A rejected text is never shown: it may be a key. */
+/* An error message never quotes the rejected text, which may be a key. */
 static void messages_have_nothing_of_the_line(void **state)
 {
     (void)state;
@@ -197,7 +197,7 @@ static void names_and_secrets_twice(void **state)
     buf_free(&text);
 }
 
-/* All of ten thousand keys are found, and no unknown one. */
+/* All of ten thousand keys are found, and an unknown key is not. */
 static void many_keys(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Finds since when the routers agree, from the digests in their answers. Observations on their way
- * to some routers make no difference, though new ones come each second. */
+/* Finds the time since which the routers agree, from the digests in their answers. Observations
+ * still on the way to some routers make no difference, though new observations come each second. */
 #include "node/admin/live.c" // NOLINT(bugprone-suspicious-include)
 #include "tests/lib/proxy_world.h"
 #include "tests/lib/test.h"

@@ -1,4 +1,4 @@
-/* GET /events?all=1 at a router that is alone in its cluster: each router's answer. */
+/* GET /events?all=1 at the only router of a cluster: the answer has a part per router. */
 #include "node/admin/events.h"
 
 #include <jansson.h>
@@ -17,7 +17,7 @@ static void open_world(bool joins)
                                  .replicas = 2, .quiet = true, .joins = joins, .seed = 1});
 }
 
-/* Checks the status of the answer and returns its JSON. */
+/* Checks the answer's status and returns the JSON. */
 static json_t *ask(const char *target, int wanted)
 {
     char request[256];
@@ -44,7 +44,7 @@ static void add(const char *name, const char *text, uint64_t unix_ms)
                            unix_ms);
 }
 
-/* The events of the only router in its answer. */
+/* The only router's events, from the answer. */
 static json_t *own_events(json_t *answer)
 {
     json_t *nodes = json_object_get(answer, "nodes");
@@ -96,7 +96,7 @@ static void a_router_that_runs_alone_answers_as_without_all(void **state)
     proxy_world_close(&world);
 }
 
-/* If the texts are long as JSON, the oldest are left out. */
+/* If the texts are too long as JSON, the oldest are left out. */
 static void an_answer_has_its_limit(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The attention list: words and order, and this router's view of replicas and clients. */
+/* The attention list: words, order, and this router's view of replicas and clients. */
 #include "base/check.h"
 #include "node/admin/admin_internal.h"
 #include "node/admin/figures.h"
@@ -71,7 +71,7 @@ static void a_problem_lasts_since_it_was_seen_first(void **state)
     struct admin_attention_list before = {0}, now = {0};
     add(&before, ATTENTION_REPLICA_OUT, "e1");
     admin_attention_since(&before, &now, 1000);
-    add(&now, ATTENTION_REPLICA_LAST, "e1"); /* still out, and now the last one */
+    add(&now, ATTENTION_REPLICA_LAST, "e1"); /* e1 is still out, and is now the last replica */
     add(&now, ATTENTION_REPLICA_OUT, "e2");
     add(&now, ATTENTION_REPLICA_AVOIDED, "e1");
     admin_attention_since(&now, &before, 5000);
@@ -184,7 +184,7 @@ static void a_model_without_a_usable_replica_is_red(void **state)
     proxy_world_close(&world);
 }
 
-/* A burst that passes within a second is no problem. */
+/* A queue that empties within a second is no problem. */
 static void requests_that_wait(void **state)
 {
     (void)state;
@@ -242,7 +242,7 @@ static void a_rolling_restart_shows_nothing_red(void **state)
         node_replica_drain(replica(i), false, false, false);
         assert_int_equal(look()->count, 0);
     }
-    for (unsigned i = 0; i < 2; i++) { /* without a drain */
+    for (unsigned i = 0; i < 2; i++) { /* down without a drain */
         out(i, true);
         assert_int_equal(admin_attention_worst(look()), ATTENTION_AMBER);
         out(i, false);

@@ -1,4 +1,4 @@
-/* The table of admin calls: the pages agree with the table. */
+/* The table of admin calls agrees with the documentation pages. */
 #include "node/admin/calls.h"
 #include "tests/lib/test.h"
 
@@ -20,7 +20,7 @@ static void the_page_of_admin_calls_names_each(void **state)
         char path[64];
         (void)snprintf(path, sizeof path, "%s%s%s", row->path, row->argument != NULL ? "?" : "`",
                        row->argument != NULL ? row->argument : "");
-        /* Calls of one kind share a row of the page: the path alone suffices. */
+        /* Calls of the same kind share a row of the page, so the path alone suffices. */
         if (strstr(page, path) == NULL && strstr(page, row->path) == NULL)
             fail_msg("docs/admin-api.md does not name %s %s", row->method, path);
     }
@@ -34,7 +34,7 @@ static void paths_and_methods_are_named_once(void **state)
         assert_true(a->path[0] == '/');
         for (unsigned j = 0; j < i; j++) {
             const struct admin_call_row *b = admin_call_row((enum admin_call)j);
-            /* The variant for all routers is right below the one for a single router. */
+            /* The variant for all routers comes right after the call for a single router. */
             bool variant = j == i - 1 && a->argument != NULL && strcmp(a->argument, "all=1") == 0;
             assert_true(variant || strcmp(a->path, b->path) != 0 ||
                         strcmp(a->method, b->method) != 0);

@@ -71,7 +71,7 @@ static void count_line(void *context, struct slice line)
     lines++;
 }
 
-/* Events that the log drops, by its level or as a flood, are kept too. */
+/* The list also keeps events dropped by the log because of their level or a flood. */
 static void events_of_the_log_are_said_in_words(void **state)
 {
     (void)state;
@@ -121,7 +121,7 @@ static void events_of_the_log_are_said_in_words(void **state)
     log_event(&log, LOG_WARN, "tls_handshake_failed", LOG_CSTR("port_of", "admin"),
               LOG_CSTR("from", ""), LOG_CSTR("reason", "alert"));
     expect_last("trouble", "", "A TLS handshake failed at the admin port: alert.");
-    /* Events of the requesting router: all routers see the drain, and one was asked for it. */
+    /* All routers see a drain, but only the receiver of the request has the event. */
     log_event(&log, LOG_INFO, "replica_drain", LOG_CSTR("replica", "h:1"),
               LOG_CSTR("wish", "drained"), LOG_CSTR("from", "10.0.0.9"));
     expect_last("drain", "h:1",
@@ -151,7 +151,7 @@ static void the_same_again_counts_up(void **state)
     assert_int_equal(admin_events_change(events), 100);
     (void)admin_events_add(events, ADMIN_EVENT_RETRY, "a", SLICE("h"), "other", 1100);
     (void)admin_events_add(events, ADMIN_EVENT_RETRY, "a", SLICE("h"), "again", 1200);
-    assert_int_equal(admin_events_newest(events), 3); /* a change in between: news */
+    assert_int_equal(admin_events_newest(events), 3); /* a change in between is an event */
     (void)admin_events_add(events, ADMIN_EVENT_RETRY, "a", SLICE("h"), "again",
                            1201 + ADMIN_EVENT_AGAIN_MS);
     assert_int_equal(admin_events_newest(events), 4); /* long ago */
@@ -175,14 +175,14 @@ static void the_ring_is_bounded_and_asked_by_number_or_change(void **state)
     assert_int_equal(json_integer_value(json_object_get(json_array_get(few, 0), "id")), 21);
     json_decref(few);
     static const uint64_t ids[] = {20, 10, ADMIN_EVENTS_MAX + 11, 0, UINT64_MAX};
-    for (size_t i = 0; i < ARRAY_LEN(ids); i++) { /* only the first is kept */
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++) { /* only the first event is kept */
         json_t *one = read(NODE_DECISIONS_ONE, ids[i], 5);
         assert_int_equal(json_array_size(one), i == 0);
         json_decref(one);
     }
 }
 
-/* Cut between characters, and still JSON. */
+/* Long texts are cut between characters, and are still JSON. */
 static void long_texts_are_cut(void **state)
 {
     (void)state;

@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "tests/lib/test.h"
 
-/* {a} has a value, all others have none. */
+/* {a} has a value; all other fields have none. */
 static bool put(void *context, struct slice field, struct admin_fill *to)
 {
     bool there = slice_equal(field, SLICE("a"));

@@ -1,12 +1,12 @@
-/* Routers that do not hear each other, by what all of them say. */
+/* Finds routers that do not hear each other, from the answers of all routers. */
 #include "node/admin/hearing.h"
 
 #include <stdio.h>
 
 #include "tests/lib/test.h"
 
-/* Rows: what a, b and c say of how long ago they heard a, b and c, in milliseconds. -1: never; -2:
- * it does not say; a row of -3: it does not answer. */
+/* Rows: a's, b's and c's answers, as milliseconds since each last heard a, b and c. -1: never; -2:
+ * no value in the answer; a row of -3: no answer. */
 static const int well[3][3] = {{0, 50, 60}, {70, 0, 80}, {90, 40, 0}};
 
 static struct admin_hearing_view view;
@@ -107,7 +107,7 @@ static void a_killed_router_is_not_cut_off(void **state)
     set(rows, 1, 2, 1100);
     look(rows);
     assert_int_equal(found.count, 0);
-    /* But one that another router hears lives. */
+    /* A router that another router hears is alive. */
     set(rows, 1, 2, 60);
     set(rows, 0, 2, 2200);
     look(rows);
@@ -115,7 +115,7 @@ static void a_killed_router_is_not_cut_off(void **state)
     assert_line(0, ATTENTION_ROUTERS_CUT, "routers a and c do not hear each other");
 }
 
-/* A router that starts, drains or leaves; and one that does not say which routers it hears. */
+/* A router that starts, drains or leaves; and an answer without the list of heard routers. */
 static void what_cannot_be_judged_is_no_problem(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* Changes for all routers wait until this one has taken over the cluster's state. Before that fix a
- * drain was accepted and lost. To this router the drain was the replica's first change; to all
- * others the second change had undone the first long ago. */
+/* Changes for all routers wait until this router has taken over the cluster's state. Before that
+ * fix a drain was accepted and lost. To this router the drain was the replica's first change; to
+ * all others an earlier second change had undone the first. */
 #include "node/admin/admin.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ static void open_world(bool joins)
                                  .replicas = 2, .quiet = true, .joins = joins, .seed = 1});
 }
 
-/* Returns the status, and in `answer` the whole answer. */
+/* Returns the status; `answer` becomes the whole answer. */
 static int ask(const char *method, const char *target, char *answer, size_t size)
 {
     char request[256];
@@ -71,7 +71,7 @@ static void who_joins_takes_no_change_of_what_all_share(void **state)
     assert_int_equal(ask("DELETE", "/poison?hash=0123456789abcdef", answer, sizeof answer), 503);
     assert_false(drains());
     assert_true(node_router_replica_present(world.node->router, 0));
-    /* Calls for this router alone, and calls that only read, need not wait. */
+    /* Calls for this router alone, and calls without changes, need not wait. */
     assert_int_equal(ask("POST", "/log-level?level=debug", answer, sizeof answer), 200);
     assert_int_equal(ask("GET", "/replicas", answer, sizeof answer), 200);
     assert_int_equal(ask("GET", "/poison", answer, sizeof answer), 200);
@@ -104,7 +104,7 @@ static void who_is_alone_takes_it_at_once(void **state)
     proxy_world_close(&world);
 }
 
-/* Each call that changes something either concerns this router alone or has to wait. */
+/* Each call with a change either concerns this router alone or has to wait. */
 static void the_table_says_which_are_shared(void **state)
 {
     (void)state;

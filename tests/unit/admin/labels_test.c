@@ -1,4 +1,4 @@
-/* A replica added at run time is written as in the settings: with a label. The documents said that
+/* A replica added at run time is written as in the settings, with labels. The documents said that
  * gvctl add takes #engine=, but the answer was "want a port from 1 to 65535". */
 #include <stdio.h>
 
@@ -9,7 +9,7 @@
 
 static struct proxy_world world;
 
-/* Returns the status of a change of that replica, and in `answer` the whole answer. */
+/* Returns the status of the change of `replica`; `answer` becomes the whole answer. */
 static int ask(const char *method, const char *path, const char *replica, char answer[2048])
 {
     char request[1024], query[512];
@@ -55,7 +55,7 @@ static void the_engine_can_be_said(void **state)
         assert_non_null(strstr(answer, rows[i].name));
         assert_int_equal(engine_of(rows[i].name), rows[i].engine);
     }
-    /* Text copied from the settings names the replica in other calls, too. */
+    /* Other calls also accept the text from the settings as the replica's name. */
     assert_int_equal(ask("POST", "/drain", rows[0].given, answer), 200);
     assert_int_equal(ask("DELETE", "/replicas", rows[0].given, answer), 200);
     proxy_world_close(&world);
@@ -89,7 +89,7 @@ static void other_labels_are_refused_in_words(void **state)
     proxy_world_close(&world);
 }
 
-/* Only calls under way count. */
+/* Only unfinished calls count towards the limit. */
 static void any_number_one_after_the_other(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Viewers of /live in a network in which one of them reads nothing. */
+/* Viewers of /live, with a viewer that reads nothing. */
 #include "node/admin/live.h"
 
 #include <jansson.h>
@@ -57,10 +57,10 @@ static void each_gets_a_hello_and_then_the_same(void **state)
     proxy_world_end(&world, a, true);
     assert_int_equal(viewers(), 1);
     assert_int_equal(proxy_stats(world.proxy)->client_gone, 0);
-    proxy_world_close(&world); /* with one viewer */
+    proxy_world_close(&world); /* while a viewer is connected */
 }
 
-/* The last hour, by minutes, beside the last minutes by seconds. */
+/* The last hour in minutes, and the last minutes in seconds. */
 static void a_hello_has_the_last_hour(void **state)
 {
     (void)state;
@@ -83,7 +83,7 @@ static void a_hello_has_the_last_hour(void **state)
     proxy_world_close(&world);
 }
 
-/* If files are short, viewers would have used all of the port's connections. */
+/* If file descriptors are scarce, viewers once used all of the port's connections. */
 static void a_fifth_of_the_port_is_left_to_others(void **state)
 {
     (void)state;
@@ -99,7 +99,8 @@ static void a_fifth_of_the_port_is_left_to_others(void **state)
     proxy_world_close(&world);
 }
 
-/* A viewer's backlog is never more than one text, and the setting cuts the connection. */
+/* A viewer's backlog is at most a single text. After the configured time the connection is
+ * closed. */
 static void who_reads_nothing_is_skipped_and_then_cut(void **state)
 {
     (void)state;
@@ -134,7 +135,7 @@ static void who_reads_again_goes_on_with_whole_events(void **state)
     proxy_world_room(&world, slow, SIZE_MAX);
     proxy_world_wait(&world, 3000);
     assert_int_equal(viewers(), 1);
-    /* Each event that arrived is whole JSON; skipped frames are missing entirely. */
+    /* Each event in the output is whole JSON; skipped frames are missing entirely. */
     const char *p = memmem(slow->out.at, slow->out.len, "event: ", 7);
     const char *end = slow->out.at + slow->out.len;
     unsigned events = 0, gaps = 0;
@@ -168,7 +169,7 @@ static void the_limit_has_words(void **state)
     assert_int_equal(viewers(), LIVE_VIEWERS_MAX);
     struct wire *late = view();
     assert_int_equal(viewers(), LIVE_VIEWERS_MAX);
-    assert_int_equal(count(late, "503"), 2); /* status, and code */
+    assert_int_equal(count(late, "503"), 2); /* the status and the code */
     assert_int_equal(count(late, "pages already show this router"), 1);
     admin_viewers_end(world.node->admin);
     assert_int_equal(viewers(), 0);
@@ -193,7 +194,7 @@ static void digests_in_few_words(void **state)
         buf_slice(&out),
         "{\"r1\":{\"ready\":true,\"registry\":\"ab\",\"whole_index\":\"cd\",\"hears\":"
         "{\"r2\":40,\"r3\":null}},\"r2\":{\"error\":\"timeout\"},\"r3\":{}}");
-    /* Without the lists of heard routers, for which so many routers leave no room. */
+    /* The lists of heard routers are left out: with many routers they do not fit. */
     buf_clear(&out);
     w = json_writer_of(&out);
     assert_true(node_digests_brief_write(nodes, false, &silent, &w));
@@ -212,7 +213,7 @@ static void digests_in_few_words(void **state)
     buf_free(&out);
 }
 
-/* Two of the longest names stay distinct, and a router named "error" is not silent. */
+/* Two of the longest names stay distinct. A router named "error" does not count as silent. */
 static void digests_of_routers_with_long_names(void **state)
 {
     (void)state;

@@ -19,8 +19,8 @@ static bool was_told(const char *text)
     return told;
 }
 
-/* The names of two clusters are merged: between two looks a slot changes its owner, and both owners
- * are well. */
+/* The names of two clusters are merged: between two looks a slot changes from a healthy replica to
+ * another healthy replica. */
 static void another_replica_in_the_same_slot_is_news(void **state)
 {
     (void)state;
@@ -33,7 +33,7 @@ static void another_replica_in_the_same_slot_is_news(void **state)
     *last = '9';
     proxy_world_wait(&world, ADMIN_WATCH_MS);
     assert_true(was_told("Replica 10.0.0.9:8000 is up."));
-    *last = '1'; /* as in the registry */
+    *last = '1'; /* the registry still has this name */
     proxy_world_close(&world);
 }
 

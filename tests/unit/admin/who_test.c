@@ -1,5 +1,5 @@
-/* Permissions of the admin port, and its log. POST /explain revealed to anybody with access to the
- * port whether a text had been served: compare the cached tokens of the text with those of a
+/* Permissions of the admin port, and the port's log. POST /explain revealed to anybody with access
+ * to the port whether a text had been served: compare the cached tokens of the text with those of a
  * different text. The log named neither the caller nor the token of a drain, but had a line for
  * each refused call. */
 #include <stdio.h>
@@ -49,7 +49,7 @@ static void set_tokens(bool change, bool read)
     world.node->admin->config.read_token = read ? read_token : NULL;
 }
 
-/* Returns the status, and in `answer` the whole answer. `token` is NULL for none. */
+/* Returns the status; `answer` becomes the whole answer. `token` may be NULL. */
 static int call(const char *from, const char *method, const char *target, const char *token,
                 char answer[2048])
 {
@@ -105,8 +105,8 @@ static void what_a_prompt_costs_is_told_to_those_of_this_machine_or_with_a_token
     proxy_world_close(&world);
 }
 
-/* Another site's page may link to ours. A form on that page is sent with the same fetch metadata,
- * without Origin by some browsers, and would change something. */
+/* Another site's page may link to ours, but a form there must not change anything. Browsers send a
+ * form with the same fetch metadata as a link, and some send no Origin. */
 static void a_form_is_no_link(void **state)
 {
     (void)state;
@@ -131,7 +131,7 @@ static void a_form_is_no_link(void **state)
     proxy_world_close(&world);
 }
 
-/* Whatever header the local proxy uses for its client's address. */
+/* A request from loopback with any header of a proxy does not count as local. */
 static void a_proxy_here_is_not_here(void **state)
 {
     (void)state;

@@ -48,7 +48,7 @@ static void go_wait_and_refuse(void **state)
     assert_int_equal(refused.verdict, ADMISSION_REFUSE);
     assert_int_equal(refused.err, 0);
     assert_int_equal(refused.why, REFUSED_QUEUE_FULL);
-    assert_int_equal(refused.retry_after_s, 3); /* no request was served for so long */
+    assert_int_equal(refused.retry_after_s, 3); /* the time since a request was last served */
     struct queue_look look = {0};
     assert_null(admission_next(&a, &look));
     end(&r[0], &first, START_MS + 5000);
@@ -65,7 +65,7 @@ static void go_wait_and_refuse(void **state)
     alone_destroy(a.router);
 }
 
-/* Each request fills the retry budget once, whatever its fate. */
+/* Each request fills the retry budget once, whether or not the request succeeds. */
 static void the_budget_is_filled_once(void **state)
 {
     (void)state;
@@ -82,7 +82,7 @@ static void the_budget_is_filled_once(void **state)
     alone_destroy(a.router);
 }
 
-/* A tenant's limit comes first, and once: a request that counts already is not checked again. */
+/* A tenant's limit is checked first, and only once: a counted request is not checked again. */
 static void a_tenant_over_its_limit_is_refused(void **state)
 {
     (void)state;
@@ -127,7 +127,7 @@ static void what_is_known_against_it_refuses_it(void **state)
     alone_destroy(a.router);
 }
 
-/* Without any replica the choice's error is returned at once. */
+/* If there is no replica, the error of the choice is returned at once. */
 static void without_a_replica_the_error_is_passed_on(void **state)
 {
     (void)state;
@@ -140,8 +140,8 @@ static void without_a_replica_the_error_is_passed_on(void **state)
     alone_destroy(a.router);
 }
 
-/* A suspect waits for a replica of its own, which is kept free; others go elsewhere meanwhile. The
- * wait is short. */
+/* A suspect request waits for a replica without other requests. The replica is reserved; other
+ * requests go elsewhere meanwhile. The wait is short. */
 static void a_suspect_waits_for_a_replica_to_itself(void **state)
 {
     (void)state;
@@ -166,7 +166,7 @@ static void a_suspect_waits_for_a_replica_to_itself(void **state)
     assert_int_equal(suspect.verdict, ADMISSION_REFUSE);
     assert_int_equal(suspect.why, REFUSED_SUSPECT);
     assert_non_null(suspect.text);
-    assert_true(a.pause_until_ms > START_MS); /* the replica was kept in vain */
+    assert_true(a.pause_until_ms > START_MS); /* the replica was reserved in vain */
     (void)admission_settle(&a);
     assert_int_equal(a.kept, 0);
     for (unsigned i = 0; i < 3; i++)

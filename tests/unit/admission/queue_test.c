@@ -18,7 +18,7 @@ static void first_come_first_served(void **state)
     struct queue_waiter w[4] = {0};
     queue_init(&q, 4);
     for (unsigned i = 0; i < 4; i++)
-        push(&w[i], i % 2, 10 * i); /* of two models */
+        push(&w[i], i % 2, 10 * i); /* requests for two models */
     struct queue_look look = {0};
     for (unsigned i = 0; i < 4; i++) {
         assert_ptr_equal(queue_look_next(&q, &look), &w[i]);
@@ -31,8 +31,8 @@ static void first_come_first_served(void **state)
     assert_int_equal(q.lines[QUEUE_ROOM].waited.count, 4);
 }
 
-/* If a model has no room, its request is passed over with all that wait for the same; the look goes
- * on behind them. */
+/* If a model has no free replica, the look passes over all requests for that model and goes on with
+ * the next model. */
 static void no_room_for_one_model_does_not_hold_another(void **state)
 {
     (void)state;
@@ -47,7 +47,7 @@ static void no_room_for_one_model_does_not_hold_another(void **state)
     queue_pass(&look, first);
     assert_ptr_equal(queue_look_next(&q, &look), &w[2]);
     queue_take(&q, &w[2], 0);
-    assert_null(queue_look_next(&q, &look)); /* two more of model 1 were not looked at */
+    assert_null(queue_look_next(&q, &look)); /* w[1] and w[3], also for model 1, are passed over */
     assert_int_equal(q.length, 3);
     look = (struct queue_look){0};
     assert_ptr_equal(queue_look_next(&q, &look), &w[0]);
@@ -71,7 +71,7 @@ static void a_full_queue_takes_nobody(void **state)
     assert_int_equal(queue_push(&q, &w[0], QUEUE_ROOM, 1, 0), ERR_FULL);
 }
 
-/* An operator lowers queue-max while more requests wait: they keep their places, and no new one
+/* An operator lowers queue-max while more requests wait: they keep their places, and no new request
  * enters. */
 static void a_lower_limit_ends_no_wait(void **state)
 {
@@ -104,7 +104,7 @@ static void one_that_comes_knows_of_those_before_it(void **state)
     assert_false(queue_has_waiters(&q, &w[1], QUEUE_ROOM, 7));
 }
 
-/* The attempt failed, and no other replica has room: the request goes before all later ones. */
+/* An attempt failed and no other replica is free: the request goes before all later requests. */
 static void one_that_comes_again_has_its_place(void **state)
 {
     (void)state;
@@ -121,12 +121,12 @@ static void one_that_comes_again_has_its_place(void **state)
     assert_ptr_equal(queue_look_next(&q, &look), &w[1]);
     queue_take(&q, &w[1], 30);
     assert_false(queue_has_waiters(&q, &w[1], QUEUE_ROOM, 7));
-    push(&w[1], 8, 40); /* other replicas serve its model now: still the first to be looked at */
+    push(&w[1], 8, 40); /* other replicas serve the model now: still the first request */
     assert_ptr_equal(queue_look_next(&q, &look), &w[1]);
     assert_ptr_equal(w[2].next, &w[3]);
 }
 
-/* More keys than lanes: some share one, and all get their turn. */
+/* With more keys than lanes, some keys share a lane. Every request gets a turn. */
 static void more_keys_than_lanes(void **state)
 {
     (void)state;
@@ -144,7 +144,7 @@ static void more_keys_than_lanes(void **state)
     assert_int_equal(q.length, 0);
 }
 
-/* Ten a second are served and 50 wait: 5 seconds. */
+/* 10 requests a second are served and 50 wait: 5 seconds. */
 static void retry_after_is_how_long_those_that_wait_take(void **state)
 {
     (void)state;
@@ -155,7 +155,7 @@ static void retry_after_is_how_long_those_that_wait_take(void **state)
     for (unsigned i = 0; i < COUNT; i++)
         push(&w[i], 1, 0);
     assert_int_equal(queue_retry_after_s(&q, QUEUE_ROOM, 100), 1);
-    assert_int_equal(queue_retry_after_s(&q, QUEUE_ROOM, 7000), 7); /* none was served in 7 s */
+    assert_int_equal(queue_retry_after_s(&q, QUEUE_ROOM, 7000), 7); /* nothing served in 7 s */
     assert_int_equal(queue_retry_after_s(&q, QUEUE_ROOM, 1000000), QUEUE_RETRY_AFTER_MAX_S);
     queue_init(&q, COUNT);
     memset(w, 0, sizeof w);
@@ -166,12 +166,12 @@ static void retry_after_is_how_long_those_that_wait_take(void **state)
     assert_in_range(queue_retry_after_s(&q, QUEUE_ROOM, 20000), 5, 6);
     for (unsigned i = 200; i < COUNT; i++)
         queue_remove(&q, &w[i]);
-    push(&w[0], 1, 3600000); /* the rate of an hour ago says nothing */
+    push(&w[0], 1, 3600000); /* the rate of an hour ago no longer counts */
     assert_int_equal(queue_retry_after_s(&q, QUEUE_ROOM, 3600000), 1);
 }
 
-/* One limit bounds all classes together. Each has its own lanes, and its own rate of emptying. A
- * request that moves to another class keeps its number. */
+/* All classes share the limit. Each class has separate lanes and a separate service rate. If a
+ * request moves to another class, it keeps the number. */
 static void classes_are_served_in_their_order(void **state)
 {
     (void)state;
@@ -183,7 +183,7 @@ static void classes_are_served_in_their_order(void **state)
     assert_int_equal(queue_push(&q, &w[2], QUEUE_ALONE, 7, 2), ERR_OK);
     assert_int_equal(queue_push(&q, &w[3], QUEUE_ALONE, 7, 2), ERR_FULL);
     assert_false(queue_has_place(&q, &w[3]));
-    assert_true(queue_has_place(&q, &w[0])); /* has a place */
+    assert_true(queue_has_place(&q, &w[0])); /* w[0] is already in the queue */
     assert_int_equal(queue_retry_after_s(&q, QUEUE_ROOM, 9000), 9);
     struct queue_look look = {0};
     assert_ptr_equal(queue_look_next(&q, &look), &w[2]);
@@ -200,7 +200,7 @@ static void classes_are_served_in_their_order(void **state)
     assert_ptr_equal(queue_look_next(&q, &look), &w[0]);
 }
 
-/* Compares with a list that is searched from its front. */
+/* Compares the queue with a list searched from the front. */
 static void any_order_of_events(void **state)
 {
     (void)state;
@@ -212,7 +212,7 @@ static void any_order_of_events(void **state)
     queue_init(&q, 100);
     for (unsigned step = 0; step < 20000; step++) {
         unsigned i = (unsigned)prng_below(&prng, COUNT);
-        uint64_t full = prng_below(&prng, 100); /* the key without room */
+        uint64_t full = prng_below(&prng, 100); /* the key without a free replica */
         if (prng_below(&prng, 3) > 0) {
             if (!queue_waits(&w[i]))
                 DISCARD(queue_push(&q, &w[i], (enum queue_class)prng_below(&prng, QUEUE_CLASSES),

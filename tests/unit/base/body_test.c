@@ -13,7 +13,7 @@ static struct body *make(const char *text, size_t first)
     size_t len = strlen(text);
     struct body *b = body_new();
     assert_non_null(b);
-    struct segment *s = segment_new(&pool, 1); /* the second begins behind `first` bytes */
+    struct segment *s = segment_new(&pool, 1); /* the second segment begins after `first` bytes */
     assert_non_null(s);
     memcpy(s->data, text, first);
     s->len = (uint32_t)first;
@@ -34,7 +34,7 @@ static void expect(struct body *b, const char *wanted)
         len += s->len;
         if (s->next == NULL)
             assert_ptr_equal(s, b->last);
-        s->cap = 4096; /* restored */
+        s->cap = 4096; /* the original capacity */
     }
     assert_slice_equal(slice_of(all, len), wanted);
     assert_int_equal(b->bytes, len);
@@ -51,7 +51,7 @@ static void at_every_place_and_of_every_length(void **state)
         for (size_t first = 1; first < sizeof text; first++) {
             for (size_t at = 0; at < 15; at++) {
                 if (at == 0 && first < strlen(other))
-                    continue; /* segments are longer than that */
+                    continue; /* segments are longer than this text */
                 for (size_t gone = 1; at + gone < 16; gone++) {
                     char wanted[64];
                     (void)snprintf(wanted, sizeof wanted, "%.*s%s%s", (int)at, text, other,

@@ -67,7 +67,7 @@ static void test_consume(void **state)
     buf_free(&b);
 }
 
-/* Against a plain array: random appends and consumes. */
+/* Compares random appends and consumes with a plain array. */
 static void test_random(void **state)
 {
     (void)state;

@@ -12,7 +12,7 @@ static void test_weights(void **state)
         assert_true(checkpoint_weight((uint8_t)code) > checkpoint_weight((uint8_t)(code - 1)));
 }
 
-/* A position is the sum of the weights up to it; codes never fall. */
+/* A position is the sum of all weights up to there; codes never fall. */
 static void test_positions_are_sums_of_weights(void **state)
 {
     (void)state;
@@ -26,8 +26,8 @@ static void test_positions_are_sums_of_weights(void **state)
     }
 }
 
-/* Steps are single blocks at first and stay between 1/24 and 1/40 of the position: only little of a
- * shared prefix is behind the last checkpoint. */
+/* Steps are single blocks at first, and later between 1/40 and 1/24 of the position: only little of
+ * a shared prefix lies beyond the last checkpoint. */
 static void test_steps_are_a_share_of_the_position(void **state)
 {
     (void)state;
@@ -53,7 +53,7 @@ static void test_reach(void **state)
     assert_true(reach >= 64u << 20);
 }
 
-/* The rule that printed the table in the source. */
+/* The rule by which the table in the source was computed. */
 static void the_table_is_what_the_rule_says(void **state)
 {
     (void)state;

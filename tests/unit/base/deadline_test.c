@@ -44,7 +44,7 @@ static void arming_again_moves_it_to_the_back(void **state)
     assert_int_equal(fired, 1);
     assert_ptr_equal(last_fired, &b);
     deadline_clear(&a);
-    deadline_clear(&a); /* twice is fine */
+    deadline_clear(&a); /* clearing twice is allowed */
     deadline_run(&q, 1000);
     assert_int_equal(fired, 1);
 }

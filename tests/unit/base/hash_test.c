@@ -13,7 +13,7 @@ static void test_keyed(void **state)
     hash_secret_from_seed(&a, 1);
     hash_secret_from_seed(&b, 2);
     assert_memory_not_equal(a.bytes, b.bytes, sizeof a.bytes);
-    /* XXH3 takes other paths at 16, 128 and 240 bytes: the secret must count on each. */
+    /* XXH3 uses other code above 16, 128 and 240 bytes; each must use the secret. */
     static const size_t lengths[] = {0, 1, 3, 4, 8, 9, 16, 17, 128, 129, 240, 241, 1024, 5000};
     static char text[5000];
     memset(text, 'x', sizeof text);

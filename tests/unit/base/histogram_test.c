@@ -12,7 +12,7 @@ static void values_fall_below_their_bounds(void **state)
     (void)state;
     struct histogram h = {0};
     histogram_add(&h, 0);
-    histogram_add(&h, -1); /* a clock that stepped back */
+    histogram_add(&h, -1); /* a clock went backwards */
     histogram_add(&h, 0.001);
     histogram_add(&h, 0.0011);
     histogram_add(&h, 1000);
@@ -61,12 +61,12 @@ static void quantiles_lie_between_bounds(void **state)
     (void)state;
     uint64_t counts[HISTOGRAM_BOUNDS + 1] = {0};
     assert_true(histogram_quantile(counts, 0.5) < 0);
-    counts[1] = 10; /* above the first bound, up to the second */
+    counts[1] = 10; /* values above the first bound, up to the second */
     double half = (histogram_bounds_s[0] + histogram_bounds_s[1]) / 2;
     assert_true(histogram_quantile(counts, 0.5) > half - 1e-9);
     assert_true(histogram_quantile(counts, 0.5) < half + 1e-9);
     assert_true(histogram_quantile(counts, 1) <= histogram_bounds_s[1]);
-    counts[HISTOGRAM_BOUNDS] = 100; /* beyond all bounds: only the last bound is certain */
+    counts[HISTOGRAM_BOUNDS] = 100; /* values beyond all bounds: only the last bound is certain */
     assert_true(histogram_quantile(counts, 0.5) == histogram_bounds_s[HISTOGRAM_BOUNDS - 1]);
 }
 

@@ -95,7 +95,7 @@ static void strings(void **state)
     buf_free(&out);
 }
 
-/* Another parser reads the output back, whatever the bytes were. */
+/* Another parser reads the output back, for any bytes. */
 static void random_strings_are_valid_json(void **state)
 {
     (void)state;

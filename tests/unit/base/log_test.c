@@ -115,7 +115,7 @@ static void test_flood(void **state)
     logger.burst = 3;
     for (int i = 0; i < 10; i++)
         log_event(&logger, LOG_WARN, "flood", LOG_INT("i", i));
-    log_event(&logger, LOG_WARN, "other", LOG_INT("i", 0)); /* not suppressed by the flood */
+    log_event(&logger, LOG_WARN, "other", LOG_INT("i", 0)); /* the flood suppresses only "flood" */
     assert_int_equal(lines, 4);
     assert_int_equal(logger.suppressed_total, 7);
     now_ms += 1000;
@@ -154,7 +154,7 @@ static void test_more_event_names_than_rows(void **state)
     assert_int_equal(lines, LOG_EVENTS_MAX - 1 + 2);
 }
 
-/* Whatever the bytes: one line, valid JSON, the same string up to the cut. */
+/* Any bytes become a line of valid JSON, with the same string up to the cut. */
 static void check_json_line(struct slice value, bool whole)
 {
     char line[LOG_LINE_MAX];
@@ -236,7 +236,7 @@ static void tap(void *context, enum log_level level, const char *event,
     tapped++;
 }
 
-/* A tap gets all events, whatever the level or rate, except for debug events. */
+/* A tap gets all events at any level or rate, except for debug events. */
 static void test_a_tap_hears_what_the_log_leaves_out(void **state)
 {
     (void)state;

@@ -34,7 +34,7 @@ static void families_and_series(void **state)
     buf_free(&out);
 }
 
-/* An engine may choose any name for a model: no byte of it controls a terminal. */
+/* An engine may choose any name for a model: no byte of the name controls a terminal. */
 static void label_values_are_escaped(void **state)
 {
     (void)state;
@@ -81,7 +81,7 @@ static void numbers(void **state)
     }
 }
 
-/* Wherever the room ends, only the earlier text is left. */
+/* Wherever the limit falls, only the text before `prometheus_of` remains. */
 static void errors_stick(void **state)
 {
     (void)state;

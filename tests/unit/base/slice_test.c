@@ -11,7 +11,7 @@ static void test_equal(void **state)
     assert_true(slice_equal((struct slice){0}, SLICE("")));
     assert_true(slice_equal_nocase(SLICE("Content-LENGTH"), SLICE("content-length")));
     assert_false(slice_equal_nocase(SLICE("a"), SLICE("ab")));
-    /* Only letters fold: '@' and '`' differ by the same bit as 'A' and 'a'. */
+    /* Case folding affects only letters: '@' and '`' differ by the same bit as 'A' and 'a'. */
     assert_false(slice_equal_nocase(SLICE("@"), SLICE("`")));
     assert_false(slice_equal_nocase(SLICE("\xc9"), SLICE("\xe9")));
 }
@@ -48,7 +48,7 @@ static void test_trim(void **state)
     (void)state;
     assert_slice_equal(slice_trim(SLICE(" \t a b\t ")), "a b");
     assert_slice_equal(slice_trim(SLICE(" \t ")), "");
-    assert_slice_equal(slice_trim(SLICE("\r\na")), "\r\na"); /* OWS is spaces and tabs only */
+    assert_slice_equal(slice_trim(SLICE("\r\na")), "\r\na"); /* OWS is only spaces and tabs */
 }
 
 static void test_numbers(void **state)
@@ -67,7 +67,7 @@ static void test_numbers(void **state)
     assert_int_equal(slice_to_u64(SLICE(" 1"), &n), ERR_SYNTAX);
     assert_int_equal(slice_to_u64(SLICE("1_0"), &n), ERR_SYNTAX);
     assert_int_equal(slice_to_u64(SLICE("0x1"), &n), ERR_SYNTAX);
-    assert_int_equal(n, 7); /* errors leave `n` alone */
+    assert_int_equal(n, 7); /* errors leave `n` unchanged */
 }
 
 static void test_to_cstr(void **state)

@@ -2,8 +2,7 @@
 
 #include "tests/lib/test.h"
 
-/* All that the standard allows, written from the encoding's side: every character, and nothing
- * else. */
+/* Tests the encoding of every character, and that no other bytes are valid. */
 static size_t encode(uint32_t c, char out[4])
 {
     if (c < 0x80) {
@@ -25,7 +24,7 @@ static void every_character(void **state)
         size_t n = encode(c, text);
         bool exists = c <= 0x10ffff && !(c >= 0xd800 && c <= 0xdfff);
         assert_int_equal(utf8_length(slice_of(text, n)), exists ? n : 0);
-        assert_int_equal(utf8_length(slice_of(text, 5)), exists ? n : 0); /* more may follow */
+        assert_int_equal(utf8_length(slice_of(text, 5)), exists ? n : 0); /* zeros may follow */
         if (n > 1)
             assert_int_equal(utf8_length(slice_of(text, n - 1)), 0); /* cut */
     }

@@ -1,4 +1,5 @@
-/* The cursors: readers return the written values, and no input makes them leave their bytes. */
+/* Wire cursors: readers return the written values, and no input makes a reader leave the given
+ * bytes. */
 #include "base/prng.h"
 #include "base/wire.h"
 #include "tests/lib/test.h"

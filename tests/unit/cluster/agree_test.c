@@ -1,4 +1,4 @@
-/* Routers agree again, at a certain cost: over the real messages, in bytes. */
+/* The cost, in bytes of real messages, until routers agree again. */
 #include "node/cluster/replication.h"
 
 #include "base/err.h"
@@ -13,7 +13,7 @@
 
 enum { ROUTERS = 4, ENTRIES = 50000, PROMPT_TOKENS = 20000 };
 
-/* Work at all routers: observations are always on their way, so the digests are never equal. */
+/* Work at all routers: observations are always on the way, so the digests are never equal. */
 static void work(struct world *c, uint64_t us)
 {
     static uint64_t seed = 1000000;
@@ -43,11 +43,11 @@ static double agreeing_bytes(struct world *c, unsigned node)
 static void start_with_a_full_cache(struct world *c, const char *replica)
 {
     world_open(c, ROUTERS, 7);
-    c->checks = false; /* checks walk everything */
+    c->checks = false; /* checks would walk the whole index */
     for (unsigned i = 0; i < ROUTERS; i++) {
         c->nodes[i].config.state.index_bytes = 64 << 20;
         world_start(c, i);
-        world_run(c, 300 * MS); /* their sweepers are not in step */
+        world_run(c, 300 * MS); /* the routers' sweepers are not in step */
     }
     world_settle(c);
     for (unsigned i = 0; i < ROUTERS; i++) {
@@ -66,8 +66,8 @@ static void start_with_a_full_cache(struct world *c, const char *replica)
     assert_true(world_until(c, 20 * S, world_agrees));
 }
 
-/* Sketches keep the rest of a lost cache until the sweep, which each router does at another time.
- * "Far behind" made all of them take whole snapshots, of 1 MB here. */
+/* Sketches contain the rest of a lost cache until the sweep, which each router does at another
+ * time. Because of "far behind", all routers once took whole snapshots, of 1 MB here. */
 static void a_lost_cache_of_50000_entries_costs_less_than_200_kb(void **state)
 {
     (void)state;
@@ -89,7 +89,7 @@ static void a_lost_cache_of_50000_entries_costs_less_than_200_kb(void **state)
         double cost = agreeing_bytes(&c, i) - before[i];
         print_message("%s: %.0f KB in 10 s\n", c.nodes[i].name, cost / 1000);
         assert_true(index_of(&c, i).forgotten >= ENTRIES);
-        assert_int_equal(index_of(&c, i).retired, 0); /* and swept by now */
+        assert_int_equal(index_of(&c, i).retired, 0); /* and the sweep is done */
         assert_true(cost < 200e3);
     }
     work(&c, 20 * S);
@@ -149,7 +149,7 @@ static void a_cut_takes_one_walk_a_second_and_fewer_if_it_is_hard(void **state)
 
 enum { NAMED = 1000 };
 
-/* `short_by` bytes less than the maximum. */
+/* Fills the reports up to `short_by` bytes less than the maximum. */
 static void report_everything(struct crdt_state *s, unsigned short_by)
 {
     const struct crdt_load load = {7, 70000, UINT64_C(8000000000), 90000, 0, 0};
@@ -166,14 +166,14 @@ static void report_everything(struct crdt_state *s, unsigned short_by)
     }
 }
 
-/* A reply of 131,072 bytes could never be sent with its head. */
+/* A reply of 131,072 bytes could never be sent together with the head. */
 static void a_full_reply_has_room_for_its_head(void **state)
 {
     (void)state;
     uint64_t longest = 0;
     enum { STEP = 160 / TEST_ROUNDS(160) };
     for (unsigned short_by = 1; short_by < 160;
-         short_by += STEP) { /* the rows fill the reply more or less */
+         short_by += STEP) { /* fills the reply to different lengths */
         struct states_setting setting = {
             .self = 1, .bytes_max = 32 << 20, .replicas_max = CRDT_REPLICAS_MAX};
         struct crdt_state *a = states_make(&setting);
@@ -200,7 +200,7 @@ static void rows_that_fill_a_message_are_sent_in_several_rounds(void **state)
     struct world c;
     world_open(&c, 2, 4);
     for (unsigned i = 0; i < 2; i++) {
-        c.nodes[i].config.replication.gossip.ring_bytes = 4096; /* no delta comes again by itself */
+        c.nodes[i].config.replication.gossip.ring_bytes = 4096; /* no delta is repeated */
         world_start(&c, i);
     }
     world_settle(&c);

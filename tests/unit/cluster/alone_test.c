@@ -1,5 +1,4 @@
-/* A router reports why it is alone: each cause has its own words, by which an operator finds the
- * cause. */
+/* A router reports why it is alone: an operator finds each cause by the words. */
 #include "node/cluster/replication.h"
 
 #include "base/err.h"
@@ -23,7 +22,7 @@ static void who_has_met_others_or_has_no_seed_is_not_alone(void **state)
         assert_string_equal(why(&c, i), "");
     world_kill(&c, 1);
     world_run(&c, 20 * S);
-    assert_string_equal(why(&c, 0), ""); /* without a seed: no other was expected */
+    assert_string_equal(why(&c, 0), ""); /* no seed is configured, so no other router is expected */
     world_close(&c);
 }
 
@@ -34,7 +33,7 @@ static void its_seed_does_not_answer(void **state)
     world_open(&c, 2, 1);
     world_start(&c, 1);
     world_run(&c, 2500 * MS);
-    assert_string_equal(why(&c, 1), ""); /* has only just begun to ask */
+    assert_string_equal(why(&c, 1), ""); /* router 1 has only just begun to ask */
     world_run(&c, 1 * S);
     assert_non_null(strstr(why(&c, 1), "no seed has answered: check its address"));
     assert_non_null(strstr(why(&c, 1), "the same key file and cluster-name"));
@@ -79,14 +78,14 @@ static void the_cluster_is_full(void **state)
         world_start(&c, i);
         world_run(&c, 1 * S);
     }
-    world_run(&c, 70 * S); /* asks again, and is refused again */
+    world_run(&c, 70 * S); /* router 1 asks again, and is refused again */
     for (unsigned i = 0; i < 3; i++)
         assert_string_equal(why(&c, i),
                             i == 2 ? "the cluster is full and refuses this router" : "");
     world_close(&c);
 }
 
-/* The first of several routers that start together takes over nothing, and logs why. */
+/* If several routers start together, the first takes over no state, and logs the reason. */
 static void who_begins_says_that_others_wait_for_it(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Messages between routers beside the state: they reach all listeners, disturb nobody else, and are
- * not compared. */
+/* Messages between routers outside of the state: they reach all listeners, disturb no other router,
+ * and are not compared. */
 #include <stdio.h>
 
 #include "base/err.h"
@@ -7,7 +7,7 @@
 #include "tests/lib/test.h"
 #include "tests/lib/world/look.h"
 
-/* One router's side: its message, and the last one received. */
+/* A router's own message, and the last message received. */
 struct side {
     uint64_t says; /* 0: nothing */
     uint64_t from, heard;
@@ -52,9 +52,9 @@ static void all_that_listen_hear_it(void **state)
     struct side a = {0}, b = {0};
     start(&c, 3, 2);
     listen(&c, 0, &a);
-    listen(&c, 1, &b); /* the third does not know such messages */
+    listen(&c, 1, &b); /* the third router does not know such messages */
     world_run(&c, 1 * S);
-    assert_int_equal(b.times, 0); /* an empty message costs none */
+    assert_int_equal(b.times, 0); /* an empty message is not sent */
     assert_in_range(a.writes, 3, 5);
     a.says = 77;
     world_run(&c, 1 * S);
@@ -79,7 +79,7 @@ static void all_that_listen_hear_it(void **state)
     world_close(&c);
 }
 
-/* The same bytes at an earlier build: an unknown kind is skipped and counted. */
+/* An earlier build skips and counts messages of an unknown kind. */
 static void a_kind_that_is_not_known_is_skipped(void **state)
 {
     (void)state;

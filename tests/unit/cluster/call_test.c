@@ -6,8 +6,8 @@
 
 enum { S = 1000000 };
 
-/* The seed advertises an address at which nothing listens. Datagrams find their way by its packets,
- * and so must the connection for the snapshot. */
+/* The seed advertises an address at which nothing listens. Datagrams are sent to the source address
+ * of the seed's packets, and the snapshot's connection must go there, too. */
 static void a_call_goes_where_the_member_is(void **state)
 {
     (void)state;
@@ -54,7 +54,8 @@ static void ask(struct world *c, unsigned node)
     world_run(c, 3 * S);
 }
 
-/* One router keeps no events, like an older router. One does not answer, and is waited for 2 s. */
+/* A router keeps no events, like an older version. Another router does not answer; the caller waits
+ * 2 s. */
 static void events_are_asked_of_all(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Wrong clocks, and the cluster's reaction. */
+/* Wrong clocks, and how the cluster corrects them. */
 #include "node/cluster/replication.h"
 
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static bool clocks_agree(struct world *c)
     return true;
 }
 
-/* A wall clock that jumped takes effect at a restart. */
+/* A jump of the wall clock takes effect at a restart. */
 static void a_clock_that_is_an_hour_off_heals(void **state)
 {
     (void)state;
@@ -53,7 +53,8 @@ static void a_clock_that_is_an_hour_off_heals(void **state)
             assert_true(world_choose(&c, i, &chain).cached_tokens > 7000);
             world_prompt(&chain, 2, 8000);
             assert_true(world_choose(&c, i, &chain).cached_tokens > 7000);
-            /* Answers from before it was ready are no less true because its clock was wrong. */
+            /* A prompt served before the router was ready is still cached, although the router's
+             * clock was wrong. */
             world_prompt(&chain, 9, 8000);
             if (offs_ms[k] > 0)
                 assert_true(world_choose(&c, i, &chain).cached_tokens > 7000);
@@ -63,7 +64,8 @@ static void a_clock_that_is_an_hour_off_heals(void **state)
     }
 }
 
-/* All are ready before they meet: the odd router gives way to the majority, ahead or behind. */
+/* All routers are ready before they meet: a router an hour ahead or behind gives way to the
+ * majority. */
 static void the_majority_tells_the_time(void **state)
 {
     (void)state;
@@ -104,8 +106,8 @@ static void the_majority_tells_the_time(void **state)
     }
 }
 
-/* Two routers reach all others but not each other, so each believes the other alive. One waited for
- * the other's time for ever. */
+/* Two routers reach all others but not each other, so each believes the other alive. Before the
+ * fix, router 1 waited for the other's time for ever. */
 static void who_cannot_be_heard_does_not_keep_a_wrong_time(void **state)
 {
     (void)state;
@@ -126,7 +128,7 @@ static void who_cannot_be_heard_does_not_keep_a_wrong_time(void **state)
     world_close(&c);
 }
 
-/* The first router heard may be the odd one, and for a while the only one. */
+/* The first router heard may have the wrong time, and may be the only router heard for a while. */
 static void the_first_that_is_heard_is_no_majority(void **state)
 {
     (void)state;
@@ -149,7 +151,7 @@ static void the_first_that_is_heard_is_no_majority(void **state)
     }
 }
 
-/* If two disagree, the one that has been up longer gives the time. */
+/* If two routers disagree, the router with the longer uptime gives the time. */
 static void a_seed_that_comes_back_an_hour_ahead_gives_way(void **state)
 {
     (void)state;
@@ -160,7 +162,7 @@ static void a_seed_that_comes_back_an_hour_ahead_gives_way(void **state)
     world_kill(&c, 0);
     world_run(&c, 3 * S);
     c.nodes[0].wall_offset_us = 3600000 * (int64_t)MS;
-    world_start(&c, 0); /* without seeds: ready at once, and wrong */
+    world_start(&c, 0); /* without seeds: ready at once, with the wrong time */
     (void)world_replica(&c, 0, "replica-0:8000");
     assert_true(node_replication_ready(c.nodes[0].node->replication));
     world_settle(&c);
@@ -173,10 +175,10 @@ static void a_seed_that_comes_back_an_hour_ahead_gives_way(void **state)
     world_close(&c);
 }
 
-/* A machine that sleeps for long comes back behind, to members that have forgotten it (after a
- * minute here; after an hour: tests/unit/gossip/gossip_test.c). The router took their messages for
- * repeats of old ones. For as long as they had run before, its clock stayed wrong, and nothing was
- * compared. */
+/* A machine wakes up after a long sleep, with a late clock. The other members have forgotten the
+ * router (after a minute here; after an hour: tests/unit/gossip/gossip_test.c). Before the fix, the
+ * router took new messages for repeats of old messages. For as long as the members had run before,
+ * the router's clock stayed wrong, and nothing was compared. */
 static void a_suspended_machine_comes_back_in_seconds(void **state)
 {
     (void)state;
@@ -191,7 +193,7 @@ static void a_suspended_machine_comes_back_in_seconds(void **state)
     world_run(&c, 120 * S);
     struct world_node *n = &c.nodes[2];
     struct world_program sleeper = world_router;
-    sleeper.late = NULL; /* the sleeper's own clock stopped too: nothing shows the sleep */
+    sleeper.late = NULL; /* the monotonic clock stopped too: nothing shows the sleep */
     n->program = &sleeper;
     uint64_t until_us = c.now_us + 400 * S, mono_us = world_mono_us(n);
     world_pause(n, until_us);
@@ -209,9 +211,9 @@ static void a_suspended_machine_comes_back_in_seconds(void **state)
     world_close(&c);
 }
 
-/* A router that is stopped for minutes finds in its socket the packets of the first seconds. The
- * router took them for new and set its clock back by the length of the stop. So it gave up its
- * index. The odd ones are stopped again before an answer corrects that. */
+/* A router is stopped for minutes; the packets of the first seconds wait in the socket. The router
+ * took them for new, set the clock back by the length of the stop, and gave up the index. With an
+ * odd seed the router is stopped again before an answer corrects the clock. */
 static void what_waited_in_the_socket_tells_no_time(void **state)
 {
     (void)state;
@@ -242,9 +244,9 @@ static void what_waited_in_the_socket_tells_no_time(void **state)
     }
 }
 
-/* A slow snapshot carries a time that is past on arrival. The joining router believed that time and
- * set its clock back. Then it refused the others' new observations as of the future. (Simulation,
- * seed 12 of join.) */
+/* A slow snapshot carries a time already past on arrival. The joining router believed the time and
+ * set the clock back. Then the router refused new observations because they came from the future.
+ * (Simulation, seed 12 of join.) */
 static void an_answer_that_was_long_on_its_way_tells_an_earlier_time(void **state)
 {
     (void)state;
@@ -295,8 +297,8 @@ static int64_t apart_ms(struct world *c)
     return (int64_t)(ms[1] - ms[0]);
 }
 
-/* An age has two bytes in a message, 18 h. If two routers had both been up for longer, each took
- * itself for the older one, and they kept their times for ever. */
+/* A message has two bytes for a router's age, at most 18 h. If two routers had both been up for
+ * longer, each took itself for the older router, and neither gave way. */
 static void two_that_have_been_up_for_days_agree(void **state)
 {
     (void)state;
@@ -311,7 +313,8 @@ static void two_that_have_been_up_for_days_agree(void **state)
                 world_link(&c, i, j)->cut = true;
         }
         world_run(&c, 5 * S);
-        /* Before the world began; only the difference counts, modulo 2^64. */
+        /* These times may be before the start of the simulation; only the difference counts, modulo
+         * 2^64. */
         for (unsigned i = 0; i < 2; i++)
             c.nodes[i].node->replication->ready_us = c.now_us - hours[k][i] * UINT64_C(3600) * S;
         world_heal(&c);

@@ -18,7 +18,7 @@ static void test_equal(void **state)
     assert_true(equal("{\"a\":{" CLASSES ",\"floor\":5,\"index\":[{\"generation\":7,\"digest\":"
                       "\"ab\"}]},\"b\":{\"index\":[{\"digest\":\"ab\",\"entries\":{\"x\":[1]},"
                       "\"generation\":7}],\"more\":[{\"a\":\"b\"}]," CLASSES "}}"));
-    /* A class that is no longer in use: a router of an older version sends it. */
+    /* A router of an older version sends a former class. */
     assert_true(equal("{\"a\":{" CLASSES ",\"index\":[]},"
                       "\"b\":{" CLASSES ",\"log\":\"09\",\"index\":[]}}"));
 }
@@ -61,7 +61,7 @@ static void test_what_differs_is_named(void **state)
                      1 << NODE_DIGEST_REPORTS | 1 << NODE_DIGEST_REGISTRY);
 }
 
-/* A router that has heard of no other has the same state as any other such router. */
+/* A router without knowledge of others has the same state as any other such router. */
 static void test_who_joins_is_not_equal(void **state)
 {
     (void)state;
@@ -76,7 +76,8 @@ static void test_who_joins_is_not_equal(void **state)
     assert_int_equal(node_digests_differ(slice_of_cstr(text)), NODE_DIGESTS_JOINING);
 }
 
-/* Nothing below the greatest floor is wrong; an empty generation may be listed or not. */
+/* Below the greatest floor nothing counts as different. An empty generation may be listed or
+ * not. */
 static void test_floors(void **state)
 {
     (void)state;
@@ -91,8 +92,7 @@ static void test_floors(void **state)
     assert_false(equal(text));
 }
 
-/* Each has dropped all that the other keeps: two routers with nothing in common counted as
- * equal. */
+/* Each router has dropped everything the other keeps. Two such routers once counted as equal. */
 static void test_nothing_in_common_is_not_comparable(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 /* Possible additions of a later version to the state on the wire: records and sections of unknown
- * kinds, and bytes behind the known ones. All are read as before, counted, and forwarded. */
+ * kinds, and bytes behind the known bytes. The known part is read as before; the rest is counted
+ * and forwarded. */
 #include "tests/lib/test.h"
 
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 
 enum { ROOM = 1 << 17, UNKNOWN = 200 };
 
-static const char more[] = "\x07 of later"; /* ends in a zero, which does not count */
+static const char more[] = "\x07 of later"; /* the final zero does not count */
 
 static void write_unknown(struct wire_writer *w)
 {
@@ -21,8 +22,8 @@ static void write_unknown(struct wire_writer *w)
     wire_write_bytes(w, more, sizeof more);
 }
 
-/* Writes the records, each of them longer, and an unknown one in front of each; returns their
- * number. A RUN is closed and stays. */
+/* Writes an unknown record before each record, and makes each record longer, except a RUN, whose
+ * length is fixed. Returns the number of records. */
 static unsigned extend_records(struct slice in, struct wire_writer *w)
 {
     struct wire_reader r = wire_reader_of(in.at, in.len);
@@ -48,7 +49,8 @@ static struct crdt_state_stats stats_of(const struct crdt_state *s)
     return stats;
 }
 
-/* Equal but for the additions, which are in the rows, and so in their digests. */
+/* The states are equal but for the additions. Additions are part of the rows, and so of their
+ * digests. */
 static void assert_same_index(const struct crdt_state *a, const struct crdt_state *b)
 {
     struct crdt_digest x = fuzz_digest(a), y = fuzz_digest(b);
@@ -93,7 +95,7 @@ static void longer_and_unknown_records_are_read(void **state)
             }
         }
         assert_true(records > 5);
-        unsigned gone = dump; /* version 1 had engines' events in dumps */
+        unsigned gone = dump; /* version 1 also had engines' events in dumps */
         assert_int_equal(stats_of(plain).records_skipped, gone);
         assert_int_equal(stats_of(extended).records_skipped, records + gone);
         assert_int_equal(stats_of(extended).malformed, 0);
@@ -106,7 +108,7 @@ static void longer_and_unknown_records_are_read(void **state)
     }
 }
 
-/* Fields unknown to a build are forwarded unchanged: a third router that gets them from this build
+/* A build forwards unknown fields unchanged: a third router, which gets them from this build,
  * agrees with the author. */
 static void what_is_not_known_is_handed_on(void **state)
 {
@@ -180,7 +182,7 @@ static void later_bytes_of_a_row_join(void **state)
     }
 }
 
-/* A section with more bytes behind the known ones; each row of hashes is longer. */
+/* Copies a section with more bytes behind the known bytes; each row of hashes is longer. */
 static void extend_section(const struct crdt_section *in, struct crdt_section_writer *w)
 {
     crdt_section_begin(w, (enum crdt_section_kind)in->kind);

@@ -1,4 +1,5 @@
-/* No memory: two routers meet, one takes the other's state, and then both choose. */
+/* Out of memory while two routers meet, the second takes the first router's state, and both choose
+ * replicas. */
 #include "tests/lib/failmalloc.h"
 
 #include "base/err.h"
@@ -52,8 +53,8 @@ static void look(unsigned number)
     buf_free(&text);
 }
 
-/* Reports are not compared: without memory for a member, none of its reports count in this life of
- * the router. */
+/* Reports are not compared: if there is no memory for a member, the member's reports do not count
+ * until this router restarts. */
 static bool settled(struct world *w)
 {
     struct crdt_digest d[ROUTERS];

@@ -1,4 +1,5 @@
-/* A router's figures about its cluster: /metrics, and the digests that others compare. */
+/* A router's figures about the cluster: /metrics, and the digests for comparison by other
+ * routers. */
 #include "node/cluster/replication.h"
 
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 #include "tests/lib/test.h"
 #include "tests/lib/world/look.h"
 
-/* The value of that series in /metrics. */
+/* The value of `series` in /metrics. */
 static double metric(struct world *c, unsigned node, const char *series)
 {
     struct world_node *n = &c->nodes[node];
@@ -49,7 +50,7 @@ static bool drops_large(void *context, unsigned from, unsigned to, const uint8_t
     return from == 1 && to == 0 && len > 150;
 }
 
-/* Known by keep-alives, but missing. */
+/* Keep-alives announce deltas missing here. */
 static void what_is_known_and_missing_is_counted(void **state)
 {
     (void)state;
@@ -86,7 +87,7 @@ static void the_index_has_its_sizes(void **state)
     world_close(&c);
 }
 
-/* Half a round trip, averaged over live members; a dead member's last one does not count. */
+/* Half the round trip, averaged over live members; a dead member's round trip does not count. */
 static void what_others_send_travels_so_long(void **state)
 {
     (void)state;
@@ -97,7 +98,7 @@ static void what_others_send_travels_so_long(void **state)
     world_run(&c, 60 * S);
     for (unsigned i = 0; i < 3; i++) {
         double ms = node_replication_travel_ms(c.nodes[i].node->replication);
-        assert_true(ms > 130 && ms < 220); /* plus the time to answer */
+        assert_true(ms > 130 && ms < 220); /* 150 ms, and the time to answer */
     }
     world_kill(&c, 2);
     world_kill(&c, 1);
@@ -106,7 +107,7 @@ static void what_others_send_travels_so_long(void **state)
     world_close(&c);
 }
 
-/* `hears` of a router's digests: milliseconds since the last packet of that member. -1: null. */
+/* The digests' `hears` field: milliseconds since the last packet of router `of`. -1: null. */
 static double hears(struct world *c, unsigned node, unsigned of)
 {
     struct world_node *n = &c->nodes[node];
@@ -123,7 +124,7 @@ static double hears(struct world *c, unsigned node, unsigned of)
 }
 
 /* A router from before ADR 0067 compares the former class, and takes a missing digest for a
- * different one. */
+ * different digest. */
 static void older_routers_are_given_the_digest_of_what_is_gone(void **state)
 {
     (void)state;
@@ -150,15 +151,15 @@ static void who_is_heard_is_told_in_milliseconds(void **state)
     world_cut(&c, 0, 1);
     world_run(&c, 1 * S);
     double ms = hears(&c, 0, 1);
-    /* One packet may have been on its way. */
+    /* A packet may have been on the way. */
     assert_true(ms <= before + (double)(c.now_us - since_us) / 1000 + 1 && ms > 990);
     world_run(&c, 10 * S);
-    assert_true(hears(&c, 0, 1) == -1); /* dead to this router */
+    assert_true(hears(&c, 0, 1) == -1); /* router 1 is dead to router 0 */
     world_close(&c);
 }
 
-/* Two clusters with one key file: the called router shows the other cluster, as long as the calls
- * go on. */
+/* Two clusters with the same key file: the called router shows the other cluster for as long as the
+ * calls go on. */
 static void another_cluster_that_asks_is_shown(void **state)
 {
     (void)state;

@@ -73,13 +73,13 @@ static void a_joiner_is_ready_and_news_goes_both_ways(void **state)
     assert_true(node_replication_ready(c.nodes[2].node->replication));
     assert_int_equal(c.nodes[2].events[NODE_REPLICATION_READY], 1);
     assert_non_null(strstr(c.nodes[2].detail[NODE_REPLICATION_READY], "TCP"));
-    assert_in_range(c.nodes[2].events[NODE_REPLICATION_SNAPSHOT_FAILED], 1, 2); /* one a member */
+    assert_in_range(c.nodes[2].events[NODE_REPLICATION_SNAPSHOT_FAILED], 1, 2); /* 1 per member */
     assert_int_equal(c.nodes[2].events[NODE_REPLICATION_TCP_FILTERED], 2);
     assert_true(filtered(&c, 2, 0) && filtered(&c, 2, 1));
 
     (void)world_replica(&c, 2, "replica:8000");
     world_run(&c, 5 * S);
-    assert_true(cached_at(&c, 2, 1) > 0); /* from before the join */
+    assert_true(cached_at(&c, 2, 1) > 0); /* observed before the join */
     observe(&c, 2, 2);
     observe(&c, 1, 3);
     world_run(&c, 2 * S);
@@ -99,7 +99,7 @@ static void a_joiner_is_ready_and_news_goes_both_ways(void **state)
     world_close(&c);
 }
 
-/* All are ready, and no router calls another: the closed port was noticed only at the next
+/* All routers are ready, and no router calls another: a closed port was noticed only at the next
  * necessary call. */
 static void a_port_that_is_closed_later_is_noticed(void **state)
 {
@@ -121,7 +121,7 @@ static void a_port_that_is_closed_later_is_noticed(void **state)
     assert_false(filtered(&c, 1, 0) || filtered(&c, 1, 2));
     assert_true(node_replication_ready(c.nodes[0].node->replication));
     c.nodes[1].calls_refused = false;
-    world_run(&c, 130 * S); /* two others, one call a minute */
+    world_run(&c, 130 * S); /* 1 call a minute to two members */
     assert_false(filtered(&c, 0, 1) || filtered(&c, 2, 1));
     world_close(&c);
 }

@@ -1,4 +1,4 @@
-/* A router's file of state: its bytes, and the part that counts in the next life. */
+/* A router's file of state: the bytes, and the part still used after a restart. */
 #include "node/cluster/keep.h"
 
 #include "base/check.h"
@@ -46,7 +46,7 @@ static bool on_learned(void *context, unsigned slot, struct crdt_learned *out)
     return slot != 1;
 }
 
-/* Values learned from answers, in two pieces. */
+/* Writes values learned from answers, in two pieces. */
 static int on_told(void *context, unsigned at[2], struct buf *out)
 {
     (void)context;
@@ -61,7 +61,7 @@ static void on_kept_told(void *context, struct slice piece)
     assert_int_equal(buf_append_slice(context, piece), ERR_OK);
 }
 
-/* Two replicas with some prompts, and another router's reports of them. */
+/* Two replicas with some prompts, and another router's reports about them. */
 static void write_file(struct node_state_config config)
 {
     state = make(config);
@@ -129,7 +129,7 @@ static void the_next_life_knows_the_same(void **context)
     const struct crdt_registry *registry = crdt_state_registry(node_state_crdt(next));
     assert_true(crdt_registry_at(registry, 0)->incarnation.started == 12345);
     assert_true(crdt_registry_at(registry, 1)->draining);
-    assert_false(crdt_registry_at(registry, 0)->ours); /* only the settings decide that */
+    assert_false(crdt_registry_at(registry, 0)->ours); /* only the settings name replicas "ours" */
     learned_of = 0;
     node_kept_learned(&k, next, on_kept_learned, NULL);
     assert_int_equal(learned_of, 1);
@@ -151,7 +151,7 @@ static void loads_do_not_come_back(void **context)
     write_file(config_of(1, true, 0));
     struct node_kept k = read_file();
     struct node_state_config other = config_of(1, true, 0);
-    other.self = 8; /* to which the file's author would be another router */
+    other.self = 8; /* to router 8 the file's author is another router */
     struct node_state *next = make(other);
     assert_int_equal(node_kept_join(&k, next, NULL, 1, &why), ERR_OK);
     struct crdt_load sum;
@@ -206,7 +206,7 @@ static void what_is_of_elsewhere_is_refused(void **context)
     end();
 }
 
-/* The rules of joining refuse the rest of the file. */
+/* The join refuses everything in a file whose names have all expired. */
 static void names_that_expired_meanwhile_are_not_there(void **context)
 {
     (void)context;
@@ -228,7 +228,7 @@ static void a_file_that_was_cut_is_refused(void **context)
     write_file(config_of(1, false, 0));
     for (size_t len = 0; len < file.len; len++)
         assert_true(node_kept_read(&k, slice_of(file.at, len), &why) < 0);
-    assert_int_equal(buf_append_char(&file, 'x'), ERR_OK); /* or has more */
+    assert_int_equal(buf_append_char(&file, 'x'), ERR_OK); /* a byte too many */
     assert_true(node_kept_read(&k, buf_slice(&file), &why) < 0);
     end();
 }
@@ -249,7 +249,7 @@ static void a_file_with_one_wrong_bit_is_refused(void **context)
     end();
 }
 
-/* Each of these files has correct checks. */
+/* All these files have correct checksums. */
 static void frames_in_another_order_are_refused(void **context)
 {
     (void)context;

@@ -1,5 +1,5 @@
-/* Replicas on a loopback: shared while all routers are on one machine, otherwise each router's
- * own. */
+/* Replicas on a loopback address: shared while all routers are on the same machine, otherwise
+ * separate for each router. */
 #include "node/cluster/replication.h"
 
 #include "base/check.h"
@@ -63,7 +63,7 @@ static bool uses(struct world *c, unsigned i, const char *name)
     return false;
 }
 
-/* All list the replica, and all but its router name its user. */
+/* All routers list the replica, and all but the owner name the owner. */
 static void assert_only_at(struct world *c, unsigned i, const char *name, unsigned owner)
 {
     json_t *row = replica_json(c, i, name);
@@ -114,17 +114,18 @@ static void a_replica_on_a_loopback_is_shared_there_alone(void **state)
         assert_only_at(&c, i, own[2], 2);
         assert_only_at(&c, i, added, 1);
     }
-    /* A router of an older build uses this name; and the address means something else elsewhere. */
+    /* A router of an older build uses the plain name, and elsewhere the address means another
+     * engine. */
     DISCARD(crdt_state_add(world_state(&c.nodes[2]), SLICE("[::1]:7000")));
     node_replication_run(c.nodes[2].node->replication, c.now_us);
     world_run(&c, 2 * S);
     assert_true(node_router_replica_find(r0, SLICE("[::1]:7000")) >= 0);
     assert_false(uses(&c, 0, "[::1]:7000") || uses(&c, 1, "[::1]:7000"));
-    /* Its router still finds the replica by the plain name, and so do its sources. */
+    /* Router 0 and the sources of replicas still find the replica by the plain name. */
     int slot = node_router_replica_find(r0, loopback);
     assert_slice_equal(node_router_replica_name(r0, (unsigned)slot), own[0]);
     assert_int_equal(node_router_replica_engine(r0, (unsigned)slot), NODE_ENGINE_VLLM);
-    /* A router that returns has its name again. */
+    /* A restarted router uses the same name again. */
     world_kill(&c, 0);
     world_run(&c, 5 * S);
     world_start(&c, 0);

@@ -1,4 +1,4 @@
-/* A member that announces names that are no replicas, and many that nobody runs. */
+/* A member announces malformed names, and many names without a replica. */
 #include "node/cluster/replication.h"
 
 #include "base/err.h"
@@ -26,7 +26,7 @@ static void start_them(struct world *c)
     world_settle(c);
 }
 
-/* Before the configured names come, so that the lies are older. */
+/* Announces the lies before the configured names, so that the lies are older. */
 static void lie(struct world *c)
 {
     static const char *const strange[] = {"\x1b[2Jjunk", "no-port", "10.0.0.1:8000@r9", "a b:1"};
@@ -79,7 +79,8 @@ static void names_that_a_member_made_up_displace_nothing_and_go(void **state)
                                          NODE_REPLICA_REMOVE, NODE_ENGINE_AUTO) >= 0);
     world_run(&c, 2 * S);
 
-    /* The liar dies. The others restart in turn, which takes longer than names live. */
+    /* The liar dies. The others restart in turn; together the restarts take longer than a name's
+     * TTL. */
     world_kill(&c, LIAR);
     for (unsigned i = 0; i < LIAR; i++) {
         world_kill(&c, i);

@@ -1,13 +1,13 @@
-/* A member that is ignored for a while because its packets made no sense. */
+/* A member, ignored for a while because its packets were malformed. */
 #include "node/cluster/replication.h"
 
 #include "base/err.h"
-#include "gossip/gossip_internal.h" /* a quarantine takes much rubbish */
+#include "gossip/gossip_internal.h" /* a quarantine requires many bad packets */
 #include "tests/lib/alone.h"
 #include "tests/lib/test.h"
 #include "tests/lib/world/look.h"
 
-/* Its gauges used to keep their last believed values, for as long as rubbish came. */
+/* The member's gauges used to keep the last believed values for as long as bad packets came. */
 static void the_load_of_one_in_quarantine_does_not_count(void **state)
 {
     (void)state;

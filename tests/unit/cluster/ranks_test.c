@@ -1,4 +1,5 @@
-/* Data-parallel ranks as seen by several routers: one reads their number, all use them. */
+/* Data-parallel ranks as seen by several routers: only router 0 reads their number, and all routers
+ * use them. */
 #include "node/replica/rank.h"
 #include "node/replica/scrape.h"
 #include "node/route/router_internal.h"
@@ -20,7 +21,7 @@ static void read_metrics(struct world *c, unsigned node, unsigned ranks)
     node_router_ranks_scraped(r, (unsigned)slot, each, ranks, world_ms(c));
 }
 
-/* All readers read each second. */
+/* Reads the metrics once a second, as every reader does. */
 static void read_for(struct world *c, unsigned node, unsigned ranks, unsigned seconds)
 {
     for (unsigned i = 0; i < seconds; i++) {
@@ -90,7 +91,7 @@ static void fewer_ranks_are_fewer_everywhere(void **state)
     world_close(&c);
 }
 
-/* A build without ranks sees a replica that its owners believe down: that build would find no
+/* To a build without ranks the other routers report the replica down: such a build would find no
  * address in the name. */
 static void to_older_builds_a_rank_is_down(void **state)
 {

@@ -1,5 +1,5 @@
-/* Recorded frames and handshakes of each version (tests/unit/cluster/recorded/): they must be read
- * to the same values for ever. */
+/* Recorded frames and handshakes of each version (tests/unit/cluster/recorded/): every later build
+ * must read the same values from them. */
 #include "tests/lib/test.h"
 
 #include "base/err.h"
@@ -150,7 +150,7 @@ static void check_frame(const struct gossip_frame_any *f)
     }
 }
 
-/* Reads one frame; returns its type. */
+/* Reads a frame; returns the type. */
 static enum gossip_frame read_one(struct slice packet)
 {
     struct wire_reader r = wire_reader_of(packet.at, packet.len);
@@ -173,14 +173,15 @@ static void frames_are_read(void **state)
         recorded_load(&then, version, "frames");
         for (unsigned i = 0; i < then.count; i++)
             types |= 1u << read_one(recorded_item(&then, i));
-        assert_int_equal(types, (1u << GOSSIP_FRAMES) - 1); /* all of them */
+        assert_int_equal(types, (1u << GOSSIP_FRAMES) - 1); /* every frame type was recorded */
         recorded_free(&then);
     }
     recorded_free(&now);
 }
 
-/* The same frames with possible additions of a later version. Bytes behind the known ones of a
- * body, or of the head if the frame carries the application's bytes; flags; frames between them. */
+/* The same frames with possible additions of a later version: flags, unknown frames in between, and
+ * bytes behind the known bytes. If the frame carries the application's bytes, the head is longer,
+ * otherwise the body. */
 static void frames_may_be_longer(void **state)
 {
     (void)state;
@@ -205,7 +206,7 @@ static void frames_may_be_longer(void **state)
             w.at[-(ptrdiff_t)head] = (uint8_t)((uint8_t)body.at[0] + added);
         wire_write_bytes(&w, more, added);
         wire_write_bytes(&w, body.at + head, body.len - head);
-        /* Unknown bits of flags. */
+        /* Sets unknown flags. */
         uint8_t *flags = w.start + 2 + (type == GOSSIP_FRAME_DELTA ? 1 : 0);
         if (type == GOSSIP_FRAME_DELTA || type == GOSSIP_FRAME_ALIVE || type == GOSSIP_FRAME_PING ||
             type == GOSSIP_FRAME_ACK)
@@ -283,7 +284,7 @@ static void handshakes_are_read(void **state)
         assert_int_equal(gossip_dial_finish(&dial, recorded_item(&then, 1), 0, &welcome), 0);
         assert_true(welcome.node == 0x2222 && welcome.keys.peer_index == 18);
         assert_true(welcome.keys.speaks.least == 1 && welcome.keys.speaks.greatest == 3);
-        /* Opens the first packet as the responder that made this welcome. */
+        /* Opens the first packet as the author of this welcome. */
         struct gossip_session b = {0};
         b.keys[0] = welcome.keys;
         memcpy(b.keys[0].open, welcome.keys.seal, sizeof b.keys[0].open);
@@ -297,7 +298,7 @@ static void handshakes_are_read(void **state)
     recorded_free(&now);
 }
 
-/* A hello of a build from before versions, as that build made it: zeros. */
+/* A hello with zeros instead of versions, as builds from before versions made. */
 static void a_hello_without_versions_is_version_0(void **state)
 {
     (void)state;

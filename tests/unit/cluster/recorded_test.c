@@ -1,5 +1,5 @@
-/* Recorded state from routers of each version (tests/unit/cluster/recorded/): it must be read to
- * the same values for ever. */
+/* Recorded state from routers of each version (tests/unit/cluster/recorded/): every later build
+ * must read the same values from the bytes. */
 #include "tests/lib/test.h"
 
 #include "base/err.h"
@@ -36,7 +36,7 @@ static const struct crdt_learned learned = {.cache_tokens = 400000,
                                             .engine_prompt = 987654322,
                                             .engine_generated = 12345678};
 
-/* Router 1 with something of each kind. */
+/* Router 1's state, with an example of every kind. */
 static struct crdt_state *author(void)
 {
     struct crdt_state *s = fuzz_state(1);
@@ -77,7 +77,7 @@ static void record_chunks(struct recorded *out)
     crdt_state_destroy(s);
 }
 
-/* A summary, the messages that followed, and the rare sections. */
+/* A summary, the following messages, and the rare sections. */
 static void record_message(struct recorded *out)
 {
     struct crdt_state *a = author(), *b = fuzz_state(2);
@@ -166,7 +166,7 @@ static void check_state(struct crdt_state *s, unsigned skipped)
     crdt_state_check(s);
 }
 
-/* This build writes the same as recorded, but for kinds that are gone. */
+/* Everything this build writes was also recorded; kinds no longer in use may be missing. */
 static void check_written(const struct recorded *now, const struct recorded *then)
 {
     for (unsigned i = 0; i < now->count; i++) {
@@ -177,13 +177,13 @@ static void check_written(const struct recorded *now, const struct recorded *the
     }
 }
 
-/* Its sections, except for the summary, which has digests of all classes. */
+/* Splits a message into sections, except for the summary, which has digests of all classes. */
 static void split(struct slice message, struct recorded *out)
 {
     struct wire_reader r = wire_reader_of(message.at, message.len);
     for (struct crdt_section next; crdt_section_next(&r, &next);)
         if (next.kind != CRDT_SECTION_SUMMARY)
-            recorded_add(out, slice_of(next.body.at - 5, next.body.len + 5)); /* with its head */
+            recorded_add(out, slice_of(next.body.at - 5, next.body.len + 5)); /* with the head */
 }
 
 static void deltas_are_read(void **state)
@@ -220,7 +220,7 @@ static void chunks_are_read(void **state)
         struct crdt_state *s = fuzz_state(2);
         for (unsigned i = 0; i < then.count; i++)
             assert_int_equal(crdt_snapshot_apply(s, recorded_item(&then, i)), 0);
-        check_state(s, 1); /* version 1 had engines' events */
+        check_state(s, 1); /* version 1 also had engines' events */
         crdt_state_destroy(s);
         if (version == RECORDED_VERSION)
             check_written(&now, &then);
@@ -242,7 +242,7 @@ static void messages_are_read(void **state)
         struct wire_reader sections = wire_reader_of(message.at, message.len);
         for (struct crdt_section next; crdt_section_next(&sections, &next);)
             kinds |= 1u << next.kind;
-        assert_int_equal(kinds, (1u << CRDT_SECTION_KINDS) - 2); /* all of them */
+        assert_int_equal(kinds, (1u << CRDT_SECTION_KINDS) - 2); /* every section kind */
         struct crdt_state *s = fuzz_state(2);
         fuzz_tell(s);
         struct buf reply = {0};
@@ -250,11 +250,11 @@ static void messages_are_read(void **state)
         assert_int_equal(crdt_state_message(s, message, true, &reply, &r), 0);
         struct crdt_state_stats stats;
         crdt_state_stats(s, &stats);
-        assert_int_equal(stats.sections_skipped, 1); /* version 1 had engines' events */
+        assert_int_equal(stats.sections_skipped, 1); /* version 1 also had engines' events */
         assert_true(r.summary && !r.equal && r.decoded && r.too_many);
         assert_int_equal(r.peer_now, 1000);
         assert_int_equal(r.peer_floor, 998);
-        assert_int_equal(r.differences, 120); /* 60 here, 60 there; the rest is equal */
+        assert_int_equal(r.differences, 120); /* 60 only here and 60 only there */
         assert_int_equal(r.joined, 60);
         struct crdt_load sum;
         crdt_reports_load_sum(crdt_state_reports(s), 0, &sum);

@@ -37,7 +37,7 @@ static void draining_holds_everywhere(void **state)
     world_close(&c);
 }
 
-/* A source of replicas lists one, drops the name, and lists the name again. */
+/* A source lists a replica, drops the name, and lists the name again. */
 static void what_a_router_names_comes_and_goes_at_run_time(void **state)
 {
     (void)state;
@@ -53,8 +53,8 @@ static void what_a_router_names_comes_and_goes_at_run_time(void **state)
     world_run(&c, 200 * MS);
     assert_true(told(&c, 0, "pod-1:8000") && told(&c, 1, "pod-1:8000"));
 
-    /* Here the replica is in use until its requests are over, and nowhere else; nobody asked for a
-     * drain. */
+    /* Router 0 uses the replica until all requests there are over; router 1 does not use it. This
+     * is no operator's drain. */
     node_router_vanish(r0, (unsigned)slot, true);
     node_replication_run(c.nodes[0].node->replication, c.now_us);
     world_run(&c, 200 * MS);
@@ -80,7 +80,7 @@ static void what_a_router_names_comes_and_goes_at_run_time(void **state)
     world_close(&c);
 }
 
-/* One router's probe has detected the router, another has not probed yet. */
+/* Router 1's probe has detected a router at the address; router 0 has not probed yet. */
 static void a_router_in_an_engines_place_is_used_by_nobody(void **state)
 {
     (void)state;
@@ -129,7 +129,7 @@ static void replicas_come_and_go_at_run_time(void **state)
                          NODE_ENGINE_SGLANG);
     }
     assert_true(node_router_replica_wish(r1, name, NODE_REPLICA_REMOVE, NODE_ENGINE_AUTO) >= 0);
-    /* Overrides any configuration. */
+    /* An operator's removal overrides any configuration. */
     assert_true(node_router_replica_wish(r1, SLICE("replica-0:8000"), NODE_REPLICA_REMOVE,
                                          NODE_ENGINE_AUTO) >= 0);
     node_replication_run(c.nodes[1].node->replication, c.now_us);
@@ -155,7 +155,7 @@ static void replicas_come_and_go_at_run_time(void **state)
     world_close(&c);
 }
 
-/* Membership admitted twice as many as reports were kept of, without a message. */
+/* Membership silently admitted twice as many routers as a router keeps reports of. */
 static void one_router_too_many_is_refused_and_named(void **state)
 {
     (void)state;
@@ -171,7 +171,7 @@ static void one_router_too_many_is_refused_and_named(void **state)
     world_run(&c, 10 * S);
     for (unsigned i = 0; i < 4; i++)
         assert_true(node_replication_ready(c.nodes[i].node->replication));
-    for (unsigned i = 0; i < 4; i += 3) { /* its seed and the router itself report that */
+    for (unsigned i = 0; i < 4; i += 3) { /* router 0, the seed, and router 3 report that */
         assert_int_equal(c.nodes[i].events[NODE_REPLICATION_ROUTERS_FULL], 1);
         assert_string_equal(c.nodes[i].detail[NODE_REPLICATION_ROUTERS_FULL], c.nodes[3].name);
     }
@@ -180,19 +180,19 @@ static void one_router_too_many_is_refused_and_named(void **state)
     struct node_decision d = world_choose(&c, 1, &chain);
     world_finish(&c, 1, d, &no_usage);
     world_run(&c, 60 * S);
-    c.nodes[3].up = false; /* the others are equal, including reports of routers */
+    c.nodes[3].up = false; /* the others are equal, including their reports about routers */
     assert_true(world_agrees(&c));
     c.nodes[3].up = true;
     for (unsigned i = 0; i < 3; i++)
         assert_int_equal(c.nodes[i].events[NODE_REPLICATION_MEMBER_DEAD], 0);
-    /* One router leaves, and the waiting one is admitted. */
+    /* Router 1 leaves, and the waiting router is admitted. */
     world_kill(&c, 1);
     world_settle(&c);
     assert_true(world_until(&c, 10 * S, world_agrees));
     world_close(&c);
 }
 
-/* Routers with room for four names, which forget one after ten seconds. */
+/* Routers with room for four names, each forgotten after ten seconds. */
 static void start_small(struct world *c, unsigned count)
 {
     world_open(c, count, 1);
@@ -216,7 +216,7 @@ static int add(struct world *c, unsigned node, const char *name)
     return result;
 }
 
-/* All routers see their replicas up: otherwise each would prefer its own names. */
+/* All routers see their replicas up: otherwise each router would prefer the names it configured. */
 static void see_up(struct world *c)
 {
     for (unsigned i = 0; i < c->count; i++) {
@@ -272,8 +272,8 @@ static void what_finds_no_room_is_named_and_comes_in_by_itself(void **state)
     world_close(&c);
 }
 
-/* Each half added the last name that fits, and refused the other's for ever. Now a half keeps the
- * names it sees up until there is room; the other half's name waits meanwhile. */
+/* Each half filled the last place with a name, and refused the other half's name for ever. Now a
+ * half keeps the names it sees up. The other half's name waits until there is room. */
 static void two_halves_that_each_add_the_last_name_end_equal(void **state)
 {
     (void)state;
@@ -306,8 +306,8 @@ static void two_halves_that_each_add_the_last_name_end_equal(void **state)
     world_close(&c);
 }
 
-/* A router's load counts, its beliefs do not. Its requests keep the engines busy whatever its
- * settings are, but its observations name other prompts or other times. */
+/* A router with other settings keeps the engines busy too, so the router's load counts. The
+ * observations do not count, because they name other prompts or other times. */
 static void settings_that_differ_are_named_and_their_observations_do_not_count(void **state)
 {
     (void)state;
@@ -344,7 +344,8 @@ static void settings_that_differ_are_named_and_their_observations_do_not_count(v
     }
 }
 
-/* Two clusters with one key file: an address of one belongs to the other now. */
+/* Two clusters with the same key file: an address of the first cluster belongs to the second
+ * now. */
 static void clusters_of_other_names_do_not_meet(void **state)
 {
     (void)state;
@@ -359,7 +360,7 @@ static void clusters_of_other_names_do_not_meet(void **state)
     world_run(&c, 200 * S);
     assert_true(told(&c, 2, "blue:8000"));
     assert_false(told(&c, 1, "blue:8000"));
-    struct gossip_stats s; /* of the seed, which the others ask */
+    struct gossip_stats s; /* the seed's, because the others ask the seed */
     gossip_stats(node_replication_gossip(c.nodes[0].node->replication), &s);
     assert_true(s.other_cluster > 0);
     assert_int_equal(s.refused_key, 0);
@@ -367,8 +368,8 @@ static void clusters_of_other_names_do_not_meet(void **state)
     world_close(&c);
 }
 
-/* A small table has ids that no table of another size has: the routers never agreed, and reported
- * nothing. */
+/* Ids in a small table are unlike those in a table of any other size: the routers never agreed, and
+ * reported nothing. */
 static void small_indexes_of_unlike_sizes_are_named(void **state)
 {
     (void)state;
@@ -411,7 +412,7 @@ static void learned_figures_are_adopted(void **state)
     struct world c;
     start(&c, 2, 1);
     struct chain chain;
-    /* 8,000 tokens in 400 ms: 20,000 a second, with a belief of 10,000. */
+    /* The replica computes 8,000 tokens in 400 ms, 20,000 a second; the router believes 10,000. */
     for (unsigned s = 0; s < 40; s++) {
         world_prompt(&chain, s, 8000);
         struct node_decision d = world_choose(&c, 0, &chain);

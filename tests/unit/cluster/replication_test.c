@@ -52,7 +52,8 @@ static void work_of_one_is_load_for_all(void **state)
     world_run(&c, 20 * MS);
     for (unsigned i = 1; i < 3; i++)
         assert_true(number_of(&c, i, busy, "load", "prefill_tokens_of_others") == 20000);
-    /* Another prompt goes elsewhere, though this router has sent nothing to the first replica. */
+    /* Another prompt goes to another replica, though router 1 has sent nothing to the first
+     * replica. */
     world_prompt(&chain, 2, 20000);
     struct node_decision b = world_choose(&c, 1, &chain);
     assert_false(slice_equal(name_at(&c, 1, b.replica), slice_of_cstr(busy)));
@@ -111,13 +112,13 @@ static void who_joins_knows_everything_when_it_is_ready(void **state)
     world_start(&c, 2);
     assert_false(node_replication_ready(c.nodes[2].node->replication));
     world_settle(&c);
-    /* The router is configured with no replica: the others sent the name. */
+    /* No replica is configured here: the others sent the name. */
     int slot = node_router_replica_find(c.nodes[2].node->router, SLICE("replica-0:8000"));
     assert_true(slot >= 0);
     assert_true(node_router_replica_present(c.nodes[2].node->router, (unsigned)slot));
     assert_true(c.nodes[2].has[slot]);
     assert_true(number_of(&c, 2, "replica-0:8000", "load", "requests_of_others") == 1);
-    /* Not probed yet here, and up according to the others. */
+    /* Router 2 has not probed the replica yet; the others report that it is up. */
     for (unsigned s = 0; s < 10; s++) {
         world_prompt(&chain, s, 8000);
         struct node_decision d = world_choose(&c, 2, &chain);
@@ -151,7 +152,7 @@ static void who_start_together_need_not_wait_for_long(void **state)
     (void)state;
     struct world c;
     world_open(&c, 3, 3);
-    c.seeds = 2; /* router 0 has a seed too: by their settings none is the first */
+    c.seeds = 2; /* router 0 has a seed too: by the settings no router is the first */
     c.nodes[0].config.replication.has_seeds = true;
     for (unsigned i = 0; i < 3; i++)
         world_start(&c, i);
@@ -161,14 +162,14 @@ static void who_start_together_need_not_wait_for_long(void **state)
     world_close(&c);
 }
 
-/* An answer without streaming does not show the end of the prefill. */
+/* An answer without streaming does not show when the prefill ends. */
 static void prefill_of_whole_answers_is_told_as_over_in_time(void **state)
 {
     (void)state;
     struct world c;
     start(&c, 2, 1);
     struct chain chain;
-    world_prompt(&chain, 1, 5000); /* half a second */
+    world_prompt(&chain, 1, 5000); /* prefill takes half a second */
     struct node_request request = {.chain = &chain, .replica_wanted = -1, .answer_whole = true};
     struct node_decision d;
     assert_int_equal(node_router_place(c.nodes[0].node->router, &request, NULL, world_ms(&c), &d),
@@ -207,7 +208,8 @@ static void a_snapshot_that_breaks_off_is_taken_from_another(void **state)
     world_close(&c);
 }
 
-/* Otherwise each try would carry the whole state, and tries follow within milliseconds. */
+/* The call is closed; otherwise each try would carry the whole state, and tries follow within
+ * milliseconds. */
 static void an_answer_that_is_given_up_is_hung_up(void **state)
 {
     (void)state;
@@ -224,13 +226,13 @@ static void an_answer_that_is_given_up_is_hung_up(void **state)
     struct slice not_ready = slice_of("\1\0\0\0\0\0\0\0", 8);
     assert_int_equal(node_replication_answer(n, id, not_ready, c.now_us), ERR_CLOSED);
     assert_int_equal(node_replication_answer(n, id, not_ready, c.now_us), ERR_CLOSED);
-    world_settle(&c); /* the joiner asks again, and takes that answer to the end */
+    world_settle(&c); /* the joiner asks again, and reads the second answer to the end */
     assert_int_equal(stat_of(&c, 1, "snapshots", "taken"), 1);
     assert_int_equal(stat_of(&c, 1, "snapshots", "failed"), 0);
     world_close(&c);
 }
 
-/* The first half of the snapshot went into a state that no longer exists. */
+/* When the clock is set back, the state with the first half of the snapshot is dropped. */
 static void a_snapshot_does_not_outlive_a_clock_that_went_back(void **state)
 {
     (void)state;
@@ -280,7 +282,7 @@ static void stored_responses_are_found_by_other_routers(void **state)
     node_replication_run(c.nodes[1].node->replication, c.now_us);
     world_run(&c, 50 * MS);
     assert_true(node_affinity_peek(a[2], SLICE("resp_42")) >= 0);
-    node_affinity_share(a[2], NULL); /* now the router has only its kept state: nothing */
+    node_affinity_share(a[2], NULL); /* only this router's own table, which is empty */
     assert_int_equal(node_affinity_get(a[2], SLICE("resp_42")), -1);
     node_affinity_share(a[2], c.nodes[2].node->router);
     for (unsigned i = 0; i < 3; i++) {
@@ -346,7 +348,7 @@ static void what_a_partition_kept_apart_is_repaired(void **state)
     world_close(&c);
 }
 
-/* More than a sketch can report: both take snapshots. */
+/* The difference is larger than a sketch can report, so both take snapshots. */
 static void what_is_far_apart_is_made_up_by_snapshots(void **state)
 {
     (void)state;
@@ -369,7 +371,7 @@ static void what_is_far_apart_is_made_up_by_snapshots(void **state)
     double too_many = 0;
     for (unsigned i = 0; i < 3; i++) {
         too_many += stat_of(&c, i, "reconcile", "rounds_too_many");
-        assert_true(stat_of(&c, i, "snapshots", "taken") <= 2); /* a joiner's, and this snapshot */
+        assert_true(stat_of(&c, i, "snapshots", "taken") <= 2); /* at the join, and now */
     }
     assert_true(too_many > 0);
     world_close(&c);
@@ -391,7 +393,7 @@ static void losses_are_repaired(void **state)
     assert_true(world_until(&c, 20 * S, world_agrees));
     c.net.loss = 0;
     world_run(&c, 10 * S);
-    /* At rest, rounds find nothing and cost two packets. */
+    /* If nothing changes, rounds find no difference and cost two packets. */
     double equal = stat_of(&c, 0, "reconcile", "rounds_equal");
     world_run(&c, 5 * S);
     assert_true(stat_of(&c, 0, "reconcile", "rounds_equal") >= equal + 3);
@@ -446,7 +448,7 @@ static void all_are_asked(void **state)
         choice = its;
     }
     json_decref(root);
-    /* Bytes that are no request. */
+    /* Bytes that are no valid request. */
     struct node_serve *serve;
     assert_int_equal(node_replication_serve(c.nodes[0].node->replication, NODE_CALL_EXPLAIN,
                                             slice_of("\xff\xff\xff", 3), c.now_us, &serve),
@@ -474,8 +476,7 @@ static void one_that_hangs_costs_the_time_limit_and_not_the_answer(void **state)
     json_t *root = json_loads(answers, 0, NULL);
     assert_non_null(json_object_get(json_object_get(root, "router-1"), "error"));
     json_decref(root);
-    /* Nor does a call that hangs, once the responder is known to be dead: the call stays open, and
-     * nothing comes. */
+    /* Nor does a call wait for a dead responder: the connection stays open, and no bytes come. */
     world_start(&c, 1);
     world_settle(&c);
     for (unsigned i = 0; i < 3; i++)

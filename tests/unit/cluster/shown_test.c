@@ -1,11 +1,11 @@
-/* How long operators see a router that is gone. */
+/* How long operators see a router after it died or left. */
 #include "node/cluster/replication.h"
 #include "tests/lib/test.h"
 #include "tests/lib/world/look.h"
 
 enum { MINUTE = 60 * S };
 
-/* Router 0's view of the member with that name. */
+/* Router 0's view of the member called `name`. */
 static struct node_member_look seen(struct world *c, const char *name)
 {
     const struct node_replication *n = c->nodes[0].node->replication;
@@ -49,7 +49,7 @@ static void one_that_left_is_shown_for_a_minute(void **state)
     world_close(&c);
 }
 
-/* Another router started since, perhaps its successor: a grey line remains. */
+/* Another router started after the member died, perhaps a successor: a grey line remains. */
 static void one_with_a_successor_is_old(void **state)
 {
     (void)state;
@@ -73,7 +73,7 @@ static void an_operator_hides_a_dead_router(void **state)
     start(&c, 3, 1);
     const char *name = c.nodes[2].name;
     struct node_replication *n = c.nodes[0].node->replication;
-    assert_false(node_replication_forget(n, slice_of_cstr(name))); /* the member lives */
+    assert_false(node_replication_forget(n, slice_of_cstr(name))); /* the member is alive */
     world_kill(&c, 2);
     world_run(&c, MINUTE);
     assert_true(seen(&c, name).shown);

@@ -1,4 +1,4 @@
-/* A replica that only one router names: its fate when that router stalls, dies or returns. */
+/* A replica named by a single router, which stalls, dies or returns. */
 #include "tests/lib/test.h"
 #include "tests/lib/world/look.h"
 
@@ -6,7 +6,7 @@ enum { NAMES_TTL_S = 120 };
 
 static const char *const sole = "only-here:8000";
 
-/* The last of three names a replica alone, and all probe it. */
+/* Router 2, the last of three, alone names the replica. All routers probe it. */
 static void start_with_a_sole_namer(struct world *c)
 {
     world_open(c, 4, 1);
@@ -30,7 +30,7 @@ static void probe(struct world *c, unsigned node, bool ok)
     world_touch(n);
 }
 
-/* True if the replica stays in use at a router for the whole time. */
+/* True if router `node` uses the replica for the whole time. */
 static bool stays(struct world *c, unsigned node, uint64_t us)
 {
     for (uint64_t end = c->now_us + us; c->now_us < end; world_run(c, 50 * MS))
@@ -39,20 +39,21 @@ static bool stays(struct world *c, unsigned node, uint64_t us)
     return true;
 }
 
-/* The others dropped the replicas of its configuration alone, and answered 503. */
+/* When the only router naming a replica stalled, the others dropped the replica and answered
+ * 503. */
 static void a_stalled_router_takes_no_replicas_along(void **state)
 {
     (void)state;
     struct world c;
     start_with_a_sole_namer(&c);
-    for (unsigned again = 0; again < 2; again++) { /* with and without probes from here */
+    for (unsigned again = 0; again < 2; again++) { /* without and then with probes from router 0 */
         world_pause(&c.nodes[2], c.now_us + 3 * S);
         assert_true(stays(&c, 0, 3 * S));
         assert_true(c.nodes[0].events[NODE_REPLICATION_MEMBER_DEAD] == again + 1);
         assert_true(stays(&c, 1, 10 * S));
         probe(&c, 0, true);
     }
-    /* Its death is forgotten: only the others' reports count now. */
+    /* The death of router 2 is forgotten: only the others' reports count now. */
     world_run(&c, (NAMES_TTL_S + 10) * S);
     assert_true(has(&c, 0, sole) && has(&c, 1, sole) && has(&c, 2, sole));
     world_close(&c);
@@ -69,8 +70,8 @@ static void what_a_dead_router_named_stays_until_it_is_forgotten(void **state)
     world_kill(&c, 2);
     assert_true(stays(&c, 0, (NAMES_TTL_S - 10) * S));
     assert_true(has(&c, 1, sole));
-    /* A router that joins then gets the name from its users, and keeps it no longer than they
-     * do. */
+    /* A joining router gets the name from the routers using the replica, and keeps it no longer
+     * than they do. */
     world_start(&c, 3);
     world_settle(&c);
     world_run(&c, S);
@@ -88,7 +89,7 @@ static void what_a_dead_router_named_stays_until_it_is_forgotten(void **state)
     world_close(&c);
 }
 
-/* A router that joined has the name by the reports of its users. */
+/* A joined router has the name only because other routers report using it. */
 static void those_that_lend_their_word_may_stall(void **state)
 {
     (void)state;
@@ -98,7 +99,7 @@ static void those_that_lend_their_word_may_stall(void **state)
         probe(&c, i, true);
     world_run(&c, S);
     world_kill(&c, 2);
-    world_run(&c, 10 * S); /* dead to all */
+    world_run(&c, 10 * S); /* all other routers see it dead */
     world_start(&c, 3);
     world_settle(&c);
     world_run(&c, S);
@@ -125,7 +126,7 @@ static void what_a_dead_router_named_goes_if_it_does_not_answer(void **state)
     assert_true(stays(&c, 0, 50 * S)); /* the router may be restarting */
     world_run(&c, 15 * S);
     assert_false(has(&c, 0, sole));
-    assert_true(has(&c, 1, sole)); /* the replica answers there */
+    assert_true(has(&c, 1, sole)); /* the replica answers router 1 */
     world_close(&c);
 }
 
@@ -140,7 +141,7 @@ static void a_router_that_is_back_says_again_what_it_names(void **state)
         world_start(&c, 2);
         if (named)
             (void)world_replica(&c, 2, sole);
-        assert_true(stays(&c, 0, 8 * S)); /* the router may have to find its replicas first */
+        assert_true(stays(&c, 0, 8 * S)); /* the router may have to find replicas first */
         world_run(&c, 15 * S);
         for (unsigned i = 0; i < 3; i++)
             assert_int_equal(has(&c, i, sole), named);
@@ -148,7 +149,7 @@ static void a_router_that_is_back_says_again_what_it_names(void **state)
     }
 }
 
-/* Its configuration changed while running. */
+/* The configuration of router 2 changed at run time. */
 static void a_name_that_is_taken_back_goes_at_once(void **state)
 {
     (void)state;

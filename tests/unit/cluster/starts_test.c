@@ -1,4 +1,5 @@
-/* Start times of engines: all notice a restart once, and nothing else passes for one. */
+/* Start times of engines: all routers notice a restart once, and mistake nothing else for a
+ * restart. */
 #include "node/cluster/replication.h"
 #include "tests/lib/test.h"
 #include "tests/lib/world/look.h"
@@ -15,7 +16,7 @@ static void a_restart_is_noticed_once_by_all(void **state)
         say(&c, 0, 1);
         for (unsigned i = 0; i < 3; i++)
             assert_true(cached(&c, i, 1) > 7000);
-        /* Router 1 sees the new process first; the others learn of it at once. */
+        /* Router 1 sees the new process first; the others learn of the restart at once. */
         scrape(&c, 1, told_start ? 2000.1 : -1, 10);
         world_run(&c, 50 * MS);
         for (unsigned i = 0; i < 3; i++)
@@ -27,7 +28,7 @@ static void a_restart_is_noticed_once_by_all(void **state)
         world_run(&c, 200 * MS);
         for (unsigned i = 0; i < 3; i++)
             assert_true(cached(&c, i, 2) > 7000);
-        /* A second restart is another one. */
+        /* A second restart counts as well. */
         scrape(&c, 0, told_start ? 3000 : -1, 1);
         world_run(&c, 50 * MS);
         for (unsigned i = 0; i < 3; i++)
@@ -37,8 +38,8 @@ static void a_restart_is_noticed_once_by_all(void **state)
     }
 }
 
-/* Router 0 was stopped while the engine restarted: an answer of the old process waited in its
- * socket. Or a router that was cut off had last reported that process. */
+/* Router 0 was stopped while the engine restarted, and an answer of the old process waited in the
+ * socket. Or a router without connection had last reported the old process. */
 static void what_an_earlier_process_said_is_no_restart(void **state)
 {
     (void)state;
@@ -56,7 +57,7 @@ static void what_an_earlier_process_said_is_no_restart(void **state)
     world_run(&c, 200 * MS);
     for (unsigned i = 0; i < 2; i++)
         assert_true(cached(&c, i, 1) > 7000);
-    /* An engine that repeats the old time did restart, and its clock was set back. */
+    /* If an engine repeats the old start time, it did restart, with the clock set back. */
     scrape(&c, 0, 1000, 5);
     scrape(&c, 0, 1000, 6);
     world_run(&c, 200 * MS);
@@ -109,8 +110,8 @@ static double time_of(const struct world *c, unsigned node)
     return (double)node_state_cluster_ms(c->nodes[node].node->state, world_ms(c)) / 1000;
 }
 
-/* A start time of a used replica became known. Routers took that for another process, though they
- * had known none before: all forgot its prompts until then. */
+/* The start time of a used replica became known. Routers took this for a restart, though no start
+ * time had been known before, and forgot the replica's prompts. */
 static void a_start_time_that_becomes_known_is_no_restart(void **state)
 {
     (void)state;
@@ -130,7 +131,7 @@ static void a_start_time_that_becomes_known_is_no_restart(void **state)
             for (unsigned i = 0; i < 2; i++)
                 assert_int_equal(cached(&c, i, 1) > 7000, !earlier_process);
             assert_true(world_until(&c, 5 * S, world_agrees));
-            scrape(&c, reader, time_of(&c, 0), 5); /* and this is a restart */
+            scrape(&c, reader, time_of(&c, 0), 5); /* this is a restart */
             world_run(&c, 200 * MS);
             for (unsigned i = 0; i < 2; i++)
                 assert_int_equal(cached(&c, i, 1), 0);
@@ -139,9 +140,8 @@ static void a_start_time_that_becomes_known_is_no_restart(void **state)
     }
 }
 
-/* A restarted router answers before it has taken over the cluster's knowledge of the engine's start
- * time and of the time. Its observations until then were lost everywhere, even at the router
- * itself. */
+/* A restarted router answers before it knows the cluster's time and the engine's start time. The
+ * observations until then were lost everywhere, even at the router itself. */
 static void what_is_observed_before_a_router_is_ready_is_kept(void **state)
 {
     (void)state;
@@ -178,9 +178,10 @@ static void what_is_observed_before_a_router_is_ready_is_kept(void **state)
     }
 }
 
-/* An engine restarted within the grain of the start time: all know the first start, and a raise. A
- * router that comes back reads the second start before it knows anything of the cluster. It took
- * that for a new start, and all forgot their observations since. (jepsen-lite, seed 72.) */
+/* An engine restarted within the resolution of the start time: all routers know the first start,
+ * and a raise. A returning router reads the second start before the cluster's state arrives. The
+ * router took it for another restart, and all routers forgot the later observations. (jepsen-lite,
+ * seed 72.) */
 static void what_a_router_reads_before_it_is_ready_is_no_restart(void **state)
 {
     (void)state;
@@ -210,7 +211,7 @@ static void what_a_router_reads_before_it_is_ready_is_no_restart(void **state)
         assert_true(cached(&c, i, 1) > 7000);
     }
     assert_true(world_until(&c, 10 * S, world_agrees));
-    /* A start time read later is a restart. */
+    /* A later start time is a restart. */
     scrape(&c, 2, started_s + 10, 1);
     world_run(&c, 200 * MS);
     for (unsigned i = 0; i < 3; i++)

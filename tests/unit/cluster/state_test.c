@@ -38,15 +38,14 @@ static void an_index_that_does_not_fit_is_refused(void **state)
     config.index_bytes = 1000;
     assert_int_equal(node_state_create(&s, &config), ERR_LIMIT);
     assert_null(s);
-    /* The TTL was cut: a period of 24 hours ended after 16. */
+    /* The TTL was once cut silently: 24 hours ended after 16. */
     config = config_of();
     config.ttl_ms = (CRDT_TTL_MAX + 1) * GENERATION_MS;
     assert_int_equal(node_state_create(&s, &config), ERR_RANGE);
     assert_null(s);
 }
 
-/* Routers with another `ttl` forgot names that the others kept, and received them again and
- * again. */
+/* Routers with another `ttl` forgot names too early, and received the names again and again. */
 static void names_are_kept_alike_whatever_the_ttl(void **state)
 {
     (void)state;
@@ -121,7 +120,7 @@ static void going_back_sets_back_what_was_of_the_future(void **state)
     assert_int_equal(crdt_state_drain(crdt, 1, true), 1);
     assert_true(crdt_state_restarted(crdt, 0, wall_ms));
     uint32_t rkey = crdt_registry_at(crdt_state_registry(crdt), 0)->rkey;
-    /* A gauge that fell to zero, of which the others have a row. */
+    /* A gauge fell to zero; other routers still have a row for it. */
     crdt_state_load(crdt, 0, &(struct crdt_load){.requests = 1});
     crdt_state_load(crdt, 0, &(struct crdt_load){0});
     crdt_state_sight(crdt, 0, &(struct crdt_sight){.configured = true});
@@ -139,7 +138,7 @@ static void going_back_sets_back_what_was_of_the_future(void **state)
     crdt = node_state_crdt(s);
     assert_int_equal(node_state_cluster_ms(s, NOW_MS), wall_ms - 3 * GENERATION_MS);
     assert_int_equal(crdt_index_now(node_state_index(s)), generation - 3);
-    for (uint32_t g = generation - 6; g <= generation + 1; g++) /* three earlier, as of that time */
+    for (uint32_t g = generation - 6; g <= generation + 1; g++) /* only 3 back has entries */
         assert_int_equal(crdt_index_entries_at(node_state_index(s), g), g == generation - 3);
     const struct crdt_registry *registry = crdt_state_registry(crdt);
     assert_int_equal(crdt_registry_count(registry), 2);

@@ -41,7 +41,7 @@ static size_t round_trip(const uint64_t *points, unsigned count, size_t room)
     crdt_run_unpack(&run, ids, codes);
     for (unsigned i = 0; i < written; i++)
         assert_int_equal(crdt_point(ids[i], codes[i]), points[i]);
-    /* Wherever the cut is, the length shows it. */
+    /* The length shows a cut at any place. */
     for (size_t cut = 0; cut < wire_written(&w); cut++) {
         r = wire_reader_of(bytes, cut);
         body = wire_read_varint(&r);
@@ -57,10 +57,10 @@ static void test_codes_of_neighbouring_checkpoints_cost_next_to_nothing(void **s
     for (unsigned first = 0; first < 200; first += 13) {
         for (unsigned i = 0; i < 100; i++)
             points[i] = crdt_point(hash_mix(i), checkpoint_code(first + i));
-        /* 100 ids, 10 bytes of header, one piece; two at worst if the ordinal is unknown. */
+        /* 100 ids and 10 bytes of header: a single piece, or two if the ordinal is unknown. */
         assert_in_range(round_trip(points, 100, sizeof points), 1, 600 + 10 + 6);
     }
-    /* Three segments, each from its start and with its own end point. */
+    /* Three segments, each from the start of a prompt and with a separate end point. */
     unsigned n = 0;
     for (unsigned segment = 0; segment < 3; segment++) {
         for (unsigned i = 0; i < 50 + 40 * segment; i++, n++)
@@ -198,13 +198,13 @@ static void test_what_is_set_back_is_told_to_others(void **state)
     assert_false(crdt_state_has_news(s));
     crdt_state_copy_future(s, ahead);
     assert_true(crdt_state_has_news(s));
-    assert_int_equal(crdt_state_observe(s, &chain, slot), 0); /* counts as of now */
+    assert_int_equal(crdt_state_observe(s, &chain, slot), 0); /* the copy counts as of now */
     crdt_state_destroy(ahead);
     crdt_state_destroy(s);
 }
 
-/* Others ignore anything older than its replica's name. This router differed from all until the
- * entry expired, an hour later. (Simulation, seed 59, long: a young cluster, and a clock set
+/* Other routers ignore anything older than the replica's name. This router differed from all until
+ * the entry expired, an hour later. (Simulation, seed 59, long: a young cluster, and a clock set
  * back.) */
 static void test_what_is_set_back_is_not_older_than_its_name(void **state)
 {
@@ -270,7 +270,7 @@ static bool keep_learned(void *context, uint64_t router, const struct crdt_load 
 #define GREATEST_u64 (UINT64_MAX >> 1)
 #define GREATEST_u32 UINT32_MAX
 
-/* Every field arrives as sent, the greatest values too. */
+/* Every field arrives as sent, even at the greatest value. */
 static void test_what_was_learned_travels_whole(void **state)
 {
     (void)state;
@@ -333,7 +333,7 @@ static void test_broken_deltas_change_nothing(void **state)
 
 enum { NODES = 3, FLIGHT = 64 };
 
-/* Deltas on their way: lost, repeated, and delivered in any order. */
+/* Deltas on the way: lost, repeated, and delivered in any order. */
 struct flight {
     unsigned to;
     uint64_t router, seq;
@@ -354,7 +354,7 @@ static void deliver(struct cluster *c, unsigned at)
 {
     struct flight *f = &c->flight[at];
     assert_int_equal(apply(c->node[f->to], f->router, f->seq, f->bytes, f->len), 0);
-    if (prng_below(&c->prng, 10) != 0) /* otherwise delivered once more */
+    if (prng_below(&c->prng, 10) != 0) /* otherwise the delta is delivered again later */
         *f = c->flight[--c->flights];
 }
 
@@ -427,7 +427,7 @@ static void run_cluster(uint64_t seed, unsigned loss_percent)
     for (unsigned i = 0; i < NODES; i++)
         c->node[i] = states_make(&(struct states_setting){
             .self = i + 1,
-            .bytes_max = 2 << 20, /* swept from end to end a hundred times */
+            .bytes_max = 2 << 20, /* the table is swept from end to end a hundred times */
             .outbox_bytes = i == 1 ? 4096 : 0});
     for (unsigned step = 0; step < 1500; step++) {
         act(c);
@@ -445,8 +445,8 @@ static void run_cluster(uint64_t seed, unsigned loss_percent)
     }
     while (c->flights > 0)
         deliver(c, (unsigned)prng_below(&c->prng, c->flights));
-    /* At rest a few exchanges make all equal. They may bring losses of caches; the sweeper removes
-     * their rest before sketches are compared again. */
+    /* At rest a few exchanges make all states equal. They may report losses of caches; the sweeper
+     * removes the lost entries before sketches are compared again. */
     for (unsigned i = 0; i < 4 * NODES; i++) {
         struct crdt_state *one = c->node[i % NODES], *other = c->node[(i + 1) % NODES];
         (void)states_reconcile(one, other, true);

@@ -1,4 +1,4 @@
-/* No memory: a replicated state is made, changed, published, repaired and copied. */
+/* Out of memory while a replicated state is made, changed, published, repaired and copied. */
 #include "tests/lib/failmalloc.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ static struct crdt_state_config config_of(uint64_t self)
                                       .outbox_bytes = 1 << 16};
 }
 
-/* NULL: no memory. */
+/* Returns NULL if there is no memory. */
 static struct crdt_state *make(uint64_t self, bool may_fail)
 {
     struct crdt_state *s = NULL;
@@ -49,7 +49,7 @@ static void check(const struct crdt_state *s)
     failmalloc_spare(false);
 }
 
-/* Some of everything: replicas, observations, reports. */
+/* Adds some of everything: replicas, observations, reports. */
 static void change(struct crdt_state *s, uint64_t seed, bool may_fail)
 {
     static struct chain chain;
@@ -67,7 +67,7 @@ static void change(struct crdt_state *s, uint64_t seed, bool may_fail)
     check(s);
 }
 
-/* Nobody gets the deltas, but afterwards the reports have their numbers. */
+/* Drops the deltas, but afterwards the reports have their numbers. */
 static void produce_all(struct crdt_state *s)
 {
     uint8_t bytes[1160];
@@ -75,8 +75,8 @@ static void produce_all(struct crdt_state *s)
         continue;
 }
 
-/* Memory is back: everything missed is done again, except for the list of other routers, which
- * comes only once. */
+/* With enough memory, repeats everything missed, except for the list of other routers, which comes
+ * only once. */
 static void recover(struct crdt_state *s, uint64_t seed)
 {
     change(s, seed, false);
@@ -116,7 +116,7 @@ static bool equal(const struct crdt_state *a, const struct crdt_state *b)
     return x.registry == y.registry && x.index == y.index && x.reports == y.reports;
 }
 
-/* One exchange; the first error ends the exchange, as at a node without memory. */
+/* An exchange between two states; the first error ends it, as at a router without memory. */
 static void exchange(struct crdt_state *a, struct crdt_state *b, bool may_fail)
 {
     struct buf message = {0};

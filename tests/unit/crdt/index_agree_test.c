@@ -1,4 +1,4 @@
-/* Promises of a replicated index beyond those of a single one: digests, sketches, bindings. */
+/* Promises of a replicated index beyond those of a local index: digests, sketches, bindings. */
 #include "tests/lib/test.h"
 
 #include <stdlib.h>
@@ -30,7 +30,7 @@ enum { LENGTH = 3 };
 enum { LENGTH = 4 };
 #endif
 
-/* Small tables cannot distinguish all ids; these two stay distinct. */
+/* Small tables cannot distinguish all ids, but they distinguish these two. */
 static uint64_t small_id[IDS];
 
 static void keep_id(void *context, uint64_t id48, uint8_t code, unsigned replica,
@@ -120,7 +120,7 @@ static void compare(struct crdt_index *x, const struct naive *n)
         memset(&expected, 0, sizeof expected);
         assert_int_equal(crdt_index_digest(x, from), naive_digest(n, from, &expected));
     }
-    sweep(x); /* now no dead entry is in memory, and the sketches are those of the value */
+    sweep(x); /* now no dead entry is in memory: the sketches are those of the value */
     uint32_t from = n->now - TTL;
     memset(&expected, 0, sizeof expected);
     assert_int_equal(crdt_index_digest(x, from), naive_digest(n, from, &expected));
@@ -128,7 +128,7 @@ static void compare(struct crdt_index *x, const struct naive *n)
     assert_memory_equal(&got, &expected, sizeof got);
 }
 
-/* All sequences of so many operations: 2 ids, 2 replicas, 2 generations, restarts, time, sweeps. */
+/* All sequences of LENGTH operations: 2 ids, 2 replicas, 2 generations, restarts, time, sweeps. */
 static void test_every_short_history_has_the_digest_of_its_value(void **state)
 {
     (void)state;
@@ -168,7 +168,7 @@ static struct observation random_observation(struct prng *p, uint64_t ids, uint3
                                 .code = (uint8_t)(n % 3)};
 }
 
-/* A replica has another number on every router, but one name everywhere. */
+/* A replica has another number on every router, but the same name everywhere. */
 static unsigned slot_of(unsigned router, unsigned replica)
 {
     return (replica * 7 + router * 13) % MANY_REPLICAS;
@@ -207,8 +207,8 @@ static void test_routers_that_saw_the_same_agree(void **state)
             x[router] = make(20 << 20, MANY_REPLICAS, TIME_TTL, TIME);
             for (unsigned r = 0; r < MANY_REPLICAS; r++)
                 crdt_index_forget(x[router], slot_of(router, r), 1000 + r);
-            /* Observations of an earlier cache of replica 3, which restarts: different ones on each
-             * router. */
+            /* Observations of an earlier cache of replica 3, which restarts: each router has other
+             * observations. */
             for (unsigned i = 0; i < 500; i++)
                 DISCARD(crdt_index_observe(x[router], id_of(prng_below(&p, 9000)),
                                            slot_of(router, 3), 0,
@@ -225,7 +225,7 @@ static void test_routers_that_saw_the_same_agree(void **state)
             crdt_index_check(x[router]);
         }
         assert_true(stats_of(x[0]).promoted > 0);
-        uint32_t from = TIME - 35; /* the greatest floor of all */
+        uint32_t from = TIME - 35; /* the greatest of all floors */
         for (unsigned router = 1; router < ROUTERS; router++) {
             assert_int_equal(crdt_index_digest(x[router], from), crdt_index_digest(x[0], from));
             for (uint32_t g = from; g <= TIME + 1; g++) {
@@ -241,7 +241,7 @@ static void test_routers_that_saw_the_same_agree(void **state)
         assert_in_range(span, TIME - 35, TIME - 33);
         assert_true(sketches_equal(x[1], x[0], span));
         assert_true(sketches_equal(x[2], x[0], span));
-        /* Time goes on; the rest stays equal. */
+        /* Later, the remaining entries are still equal. */
         for (unsigned router = 0; router < ROUTERS; router++) {
             crdt_index_advance(x[router], TIME + 40);
             crdt_index_check(x[router]);
@@ -254,7 +254,7 @@ static void test_routers_that_saw_the_same_agree(void **state)
     }
 }
 
-/* The rkey is compared too: two caches of one replica are not the same. */
+/* The rkey is compared too: two caches of the same replica differ. */
 static void test_the_name_of_a_cache_counts(void **state)
 {
     (void)state;
@@ -285,7 +285,7 @@ static void test_the_name_of_a_cache_counts(void **state)
     crdt_index_destroy(y);
 }
 
-/* The whole of anti-entropy, as crdt/state.h does it with messages in between. */
+/* The whole of anti-entropy; crdt/state.h sends messages between these steps. */
 static void test_differences_are_found_and_repaired(void **state)
 {
     (void)state;
@@ -308,7 +308,7 @@ static void test_differences_are_found_and_repaired(void **state)
         assert_int_equal(crdt_index_observe(y, id_of(i), i % MANY_REPLICAS, 0, generation), 1);
     }
     for (unsigned d = 0; d < sizeof differences / sizeof *differences; d++) {
-        /* New ones on either side, and refreshes, which count twice. */
+        /* New entries on either side, and refreshed entries, which count twice. */
         unsigned n = 0;
         for (; n + 2 <= differences[d] / 2; n += 2) {
             uint64_t i = prng_below(&p, COMMON);
@@ -332,7 +332,7 @@ static void test_differences_are_found_and_repaired(void **state)
         crdt_sketch_fold(&b, width, theirs);
         crdt_cells_add(cells, theirs, CRDT_SKETCH_ROWS * width);
         assert_int_equal(crdt_sketch_decode(cells, width, symbols, MAX), n);
-        for (unsigned i = 0; i < n; i++) { /* both join all: the older one is no news */
+        for (unsigned i = 0; i < n; i++) { /* both join all: the older of two is no news */
             unsigned r = symbols[i].rkey - 1000;
             uint32_t generation = crdt_index_generation_of(x, symbols[i].generation);
             DISCARD(crdt_index_observe(x, symbols[i].id48, r, symbols[i].code, generation));
@@ -358,19 +358,19 @@ static void test_the_sweeper_makes_haste_while_a_cache_is_retired(void **state)
     unsigned calls = 0;
     for (; stats_of(x).retired > 0; calls++)
         (void)crdt_index_sweep(x, (uint32_t)(buckets / 1000));
-    assert_in_range(calls, 7, 9); /* a lap, and nothing of the lap before */
+    assert_in_range(calls, 7, 9); /* a lap from here, wherever the lap before ended */
     assert_int_equal(stats_of(x).reclaimed, 1000);
     crdt_index_destroy(x);
 }
 
-/* Digests never contain the rest of lost caches; sketches do until the sweeper has been
- * everywhere. */
+/* Digests never contain entries of lost caches; sketches do until the sweeper has finished a
+ * lap. */
 static void test_a_sketch_is_clean_without_what_lost_caches_left(void **state)
 {
     (void)state;
     struct crdt_index *x = make(8 << 20, 8, TTL, NOW);
     struct crdt_index *y = make(8 << 20, 8, TTL, NOW);
-    (void)crdt_index_sweep(x, (uint32_t)stats_of(x).buckets / 2); /* at a different position */
+    (void)crdt_index_sweep(x, (uint32_t)stats_of(x).buckets / 2); /* another position */
     for (unsigned i = 0; i < 3 * CRDT_REMAINS_MAX; i++) {
         unsigned r = i < CRDT_REMAINS_MAX ? 1 : 2;
         DISCARD(crdt_index_observe(x, id_of(i), r, 0, NOW));
@@ -385,7 +385,7 @@ static void test_a_sketch_is_clean_without_what_lost_caches_left(void **state)
     (void)crdt_index_sweep(x, 5);
     assert_int_equal(crdt_index_digest(x, 0), crdt_index_digest(y, 0));
     assert_false(sketches_equal(x, y, NOW - TTL));
-    for (unsigned i = 0; i < 2; i++) { /* the second cache was lost during a lap */
+    for (unsigned i = 0; i < 2; i++) { /* two laps: the second cache was lost during a lap */
         (void)crdt_index_sweep(x, UINT32_MAX);
         (void)crdt_index_sweep(y, UINT32_MAX);
     }
@@ -409,7 +409,7 @@ static void test_the_sketch_of_a_cut_has_the_live_entries_up_to_the_next_span(vo
     }
     for (unsigned i = 0; i < 3000; i++) { /* single entries and sets, of 6 generations */
         uint32_t generation = AT + i % 6;
-        uint64_t id = i < 3000 - 16 ? id_of(i) : 77; /* each replica once */
+        uint64_t id = i < 3000 - 16 ? id_of(i) : 77; /* the last 16: the same id at each replica */
         DISCARD(crdt_index_observe(x, id, i % 16, 0, generation));
         if (generation == AT + 1 || generation == AT + 2)
             DISCARD(crdt_index_observe(y, id, i % 16, 0, generation));
@@ -441,7 +441,7 @@ static void test_bindings_weigh_nothing_and_the_newest_wins(void **state)
         crdt_index_forget(x, r, 100 - r);
     assert_int_equal(crdt_index_newest(x, 9, code, &replica, &generation), ERR_NOT_FOUND);
     assert_int_equal(crdt_index_observe(x, 9, 3, code, NOW - 5), 1);
-    assert_int_equal(crdt_index_observe(x, 9, 3, 0, NOW), 1); /* a prompt of the same id */
+    assert_int_equal(crdt_index_observe(x, 9, 3, 0, NOW), 1); /* a prompt with the same id */
     assert_int_equal(crdt_index_newest(x, 9, code, &replica, &generation), 0);
     assert_true(replica == 3 && generation == NOW - 5);
     assert_int_equal(crdt_index_blocks_total(x, 3), 1);

@@ -1,4 +1,4 @@
-/* Observations under ids apart: in the same map, counted by themselves. */
+/* Observations under ids apart: in the same map, but counted separately. */
 #include "base/checkpoint.h"
 #include "tests/lib/index_help.h"
 
@@ -49,7 +49,7 @@ static void both_parts_are_counted(void **state)
     struct crdt_index *x = make(8 << 20, REPLICAS, TTL, NOW);
     for (uint64_t n = 0; n < IDS; n++)
         observe_both(x, n);
-    assert_int_equal(total(x, false), total(x, true)); /* not split: both are all */
+    assert_int_equal(total(x, false), total(x, true)); /* not split: both totals are of all ids */
     assert_int_equal(stats_of(x).split_bytes, 0);
     struct crdt_index_stats stats;
     crdt_index_stats(x, &stats);
@@ -58,13 +58,13 @@ static void both_parts_are_counted(void **state)
     assert_int_equal(crdt_index_split(x), ERR_OK);
     crdt_index_check(x);
     uint64_t weight = (uint64_t)IDS * checkpoint_weight(2);
-    assert_in_range(total(x, true), weight, weight + weight / 50); /* and 1 in 256 of the others */
+    assert_in_range(total(x, true), weight, weight + weight / 50); /* 1 in 256 others, too */
     uint64_t all = 0;
     for (unsigned k = 0; k < REPLICAS; k++)
         all += crdt_index_blocks_total(x, k);
     assert_int_equal(total(x, false) + total(x, true), all);
     assert_int_equal(stats_of(x).split_bytes, 2 * REPLICAS * (4 * 32 + 8)); /* rings of 32 */
-    assert_int_equal(crdt_index_split(x), ERR_OK); /* once more changes nothing */
+    assert_int_equal(crdt_index_split(x), ERR_OK); /* a second split changes nothing */
     assert_int_equal(total(x, false) + total(x, true), all);
     crdt_index_destroy(x);
 }
@@ -86,7 +86,7 @@ static void the_counters_follow(void **state)
                          1);
     assert_int_equal(total(x, true), before);
     crdt_index_check(x);
-    crdt_index_advance(x, NOW + TTL + 3); /* what was refreshed stays */
+    crdt_index_advance(x, NOW + TTL + 3); /* refreshed entries stay */
     crdt_index_check(x);
     assert_in_range(total(x, true), IDS / 2 * checkpoint_weight(2), before);
     crdt_index_forget(x, 0, 7);

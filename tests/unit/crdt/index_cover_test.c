@@ -1,4 +1,4 @@
-/* The chunks of a prompt that replicas have, at any replica and any place. */
+/* The cached chunks of a prompt, at any replica and at any place in the prompt. */
 #include "base/checkpoint.h"
 #include "base/prng.h"
 #include "tests/lib/index_help.h"
@@ -12,7 +12,7 @@ static struct chain_point chunk(unsigned n)
     return (struct chain_point){.id = id_of(n), .code = codes[n % 4]};
 }
 
-/* Compares with a plain table; chunks with one holder, with many (sets), and too old. */
+/* Compares with a plain table; chunks with a single holder, with many (sets), and expired. */
 static void covers_what_is_held(void **state)
 {
     (void)state;
@@ -26,7 +26,7 @@ static void covers_what_is_held(void **state)
     prng_seed(&prng, 3);
     for (unsigned i = 0; i < CHUNKS; i++) {
         for (unsigned r = 0; r < REPLICAS; r++) {
-            if (prng_below(&prng, CHUNKS) > i) /* the first ones at nearly all */
+            if (prng_below(&prng, CHUNKS) > i) /* nearly all replicas hold the first chunks */
                 continue;
             held[i][r] = NOW - (uint32_t)prng_below(&prng, 10);
             struct chain_point p = chunk(i);

@@ -7,7 +7,7 @@
 #include "crdt/spans.h"
 #include "tests/lib/index_model.h"
 
-/* Every test runs twice, as a single node and as one of many, with the same result. */
+/* Every test runs twice, as a single node and as a member of a cluster, with the same result. */
 static bool replicated;
 
 static struct crdt_index *make(uint64_t bytes, uint32_t replicas, uint32_t ttl, uint32_t now)
@@ -18,7 +18,7 @@ static struct crdt_index *make(uint64_t bytes, uint32_t replicas, uint32_t ttl, 
                                        .ttl_generations = ttl,
                                        .generation = now,
                                        .replicated = replicated};
-    if (replicated) /* the same memory for the entries */
+    if (replicated) /* the same memory for the entries as in a single node */
         config.bytes_max += crdt_spans_bytes(replicas, ttl) +
                             crdt_counts_bytes(replicas, ttl + 2, true) -
                             crdt_counts_bytes(replicas, ttl + 2, false) + bytes / 64;
@@ -27,7 +27,7 @@ static struct crdt_index *make(uint64_t bytes, uint32_t replicas, uint32_t ttl, 
     return x;
 }
 
-/* A replica lost its cache; the next cache has another name. */
+/* A replica lost the cache; the next cache has another name. */
 static void forget(struct crdt_index *x, unsigned replica)
 {
     static uint32_t rkey;
@@ -126,7 +126,8 @@ static void test_order_and_repetition_do_not_matter(void **state)
         }
         crdt_index_check(x);
         assert_true(stats_of(x).promoted > 0);
-        /* A floor commutes with the joins: raised now or in between, the rest is the same. */
+        /* A floor commutes with joins: raised before, between or after them, the result is the
+         * same. */
         crdt_index_floor_raise(x, 1003);
         for (unsigned i = 0; i < COUNT; i++)
             DISCARD(crdt_index_observe(x, o[i].id, o[i].replica, o[i].code, o[i].generation));
@@ -216,7 +217,7 @@ static void test_an_id_held_by_all_is_promoted_and_comes_back(void **state)
             crdt_index_check(x);
     }
     assert_int_equal(stats_of(x).entries, 1000);
-    assert_int_equal(stats_of(x).slots_live, 1); /* one slot for all of them */
+    assert_int_equal(stats_of(x).slots_live, 1); /* a single slot for all of them */
     for (unsigned r = 0; r < 1000; r++) {
         uint32_t generation = 0;
         assert_int_equal(crdt_index_get(x, 42, r, 3, &generation), 0);
@@ -276,7 +277,7 @@ static void test_without_room_for_sets_singles_go_on_and_refusals_are_counted(vo
 
 /* A set may have dead stamps, and the sweeper assumes that everything behind its hand is clean. So
  * an insert into full buckets must not move a set from before the hand to behind it. Otherwise the
- * stamps would outlive the lap, and their incarnation would be used again. */
+ * stamps would outlive the lap, although the incarnation number is reused. */
 static void test_sets_stay_where_they_are_while_the_table_is_churned(void **state)
 {
     (void)state;
@@ -353,7 +354,7 @@ static void test_a_forgotten_replica_is_empty_at_once(void **state)
     (void)state;
     struct crdt_index *x = make(4 << 20, 50, 20, 100);
     uint32_t generation = 0;
-    /* More restarts within one lap than there are incarnations; single entries and a set. */
+    /* More restarts within a lap than there are incarnation numbers; single entries and a set. */
     for (unsigned round = 0; round < 100; round++) {
         for (unsigned id = 0; id < 20; id++)
             assert_int_equal(crdt_index_observe(x, id_of(id), 7, 2, 100), 1);
@@ -447,7 +448,7 @@ static void test_a_full_table_loses_the_oldest_first(void **state)
     }
     assert_true(stats.evicted > 0);
     assert_int_equal(stats.refused, 0);
-    /* Entries lost by the index are below the published floor, and are not accepted again. */
+    /* Evicted entries are below the published floor, and are not accepted again. */
     assert_int_equal(crdt_index_observe(x, id_of(0), 0, 0, 1000), ERR_STALE);
     crdt_index_destroy(x);
 }
@@ -466,7 +467,7 @@ static void test_a_table_full_of_the_present_refuses(void **state)
     assert_int_equal(crdt_index_floor(x), 1000); /* no entry was older */
     assert_int_equal(stats_of(x).refused, 1001);
     assert_int_equal(stats_of(x).entries, n);
-    assert_int_equal(crdt_index_observe(x, id_of(5), 0, 0, 1001), 1); /* refreshing needs no room */
+    assert_int_equal(crdt_index_observe(x, id_of(5), 0, 0, 1001), 1); /* refreshed in place */
     crdt_index_check(x);
     /* The next generation takes over. */
     crdt_index_advance(x, 1001);

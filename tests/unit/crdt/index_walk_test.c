@@ -1,4 +1,4 @@
-/* A walk over a replicated index that changes meanwhile misses nothing. */
+/* A walk over a changing replicated index misses nothing. */
 #include "tests/lib/test.h"
 
 #include "base/err.h"
@@ -21,8 +21,8 @@ static void walk_visit(void *context, uint64_t id48, uint8_t code, unsigned repl
     w->visits++;
 }
 
-/* A table nearly full, so that inserts kick others about; sets are made and dissolved. The copy
- * gets all visited entries and all observations meanwhile, and must be equal in the end. */
+/* The table is nearly full, so that inserts move other entries; sets are made and dissolved. The
+ * copy gets all visited entries and all observations meanwhile, and must be equal in the end. */
 static void walk_once(struct prng *p, uint64_t bytes, uint32_t chunk, unsigned churn)
 {
     enum { TIME = 1000, TIME_TTL = 32, WALKERS = 16 };
@@ -78,7 +78,7 @@ static void test_a_walk_misses_nothing_that_moves_meanwhile(void **state)
         walk_once(&p, 8900000 + run * 4096, 40 + run * 100, 40);
 }
 
-/* More kicks between two calls than the index remembers: the walk begins anew. */
+/* Between two calls, more entries move than the index remembers: the walk begins anew. */
 static void test_a_walk_survives_more_moves_than_are_remembered(void **state)
 {
     (void)state;
@@ -94,7 +94,7 @@ static void test_a_walk_survives_more_moves_than_are_remembered(void **state)
         struct walked walked = {.to = y};
         assert_true(
             crdt_index_walk(x, &cursor, (uint32_t)stats_of(x).buckets / 2, walk_visit, &walked));
-        for (unsigned round = 0; round < 2; round++) { /* a quarter goes and others come */
+        for (unsigned round = 0; round < 2; round++) { /* a quarter goes, others come */
             crdt_index_forget(x, round % 4, 100 + round);
             crdt_index_forget(y, round % 4, 100 + round);
             (void)crdt_index_sweep(x, UINT32_MAX);
@@ -113,8 +113,8 @@ static void test_a_walk_survives_more_moves_than_are_remembered(void **state)
     }
 }
 
-/* Every entry that one call moved from ahead of the walk to behind it must still be found. Moves
- * come from making sets (of seven holders), dissolving them, and kicks. */
+/* Every entry that a call moves from ahead of the walk to behind it must still be found. Entries
+ * move when a set (of seven holders) is made or dissolved, and when an insert moves them. */
 static void test_a_walk_survives_what_happens_in_its_middle(void **state)
 {
     (void)state;
@@ -134,7 +134,7 @@ static void test_a_walk_survives_what_happens_in_its_middle(void **state)
         if (round % 3 == 1) {
             for (unsigned i = 0; i < SHARED; i++)
                 DISCARD(crdt_index_observe(x, id_of(i), 6, 1, NOW - 2));
-            for (; stats_of(x).slots_live < limit - SHARED; n++) /* sets took less room */
+            for (; stats_of(x).slots_live < limit - SHARED; n++) /* sets need fewer slots */
                 DISCARD(crdt_index_observe(x, id_of(n), n % WALKERS, 0, NOW));
         }
         struct crdt_index_cursor cursor = {0};
@@ -154,7 +154,7 @@ static void test_a_walk_survives_what_happens_in_its_middle(void **state)
             (void)crdt_index_sweep(x, UINT32_MAX);
             assert_true(stats_of(x).promoted + 100 < promoted);
         } else {
-            for (uint64_t end = n + 60000; n < end; n++) { /* the oldest make room */
+            for (uint64_t end = n + 60000; n < end; n++) { /* the oldest entries make room */
                 if (crdt_index_observe(x, id_of(n), n % WALKERS, 0, NOW) == 1)
                     DISCARD(crdt_index_observe(y, id_of(n), n % WALKERS, 0, NOW));
             }

@@ -1,5 +1,5 @@
 /* The wire and the digests of reports, byte by byte: during an update, routers of two releases are
- * in one cluster. A change of these numbers changes the routers' agreement. */
+ * in the same cluster. A change of these numbers changes the routers' agreement. */
 #include <stdio.h>
 #include <string.h>
 
@@ -113,7 +113,7 @@ static void the_digests_stay_as_they_are(void **state)
     crdt_state_destroy(s);
 }
 
-/* The least value above 1,000 that is reported again; ALONG: none is. */
+/* The least value above 1,000 reported again; ALONG: none. */
 enum { CHANGED = 1001, MOVED = 1021, DOUBLED = 2001, ALONG = INT32_MAX };
 
 static void a_field_is_reported_again_by_its_rule(void **state)

@@ -1,5 +1,5 @@
-/* A member of the cluster that lies about the names of replicas: so many that no room is left for
- * others, older than all, added by an unknown operator. */
+/* A member of the cluster lies about the names of replicas: more names than fit, older than all
+ * others, or added by an unknown operator. */
 #include <stdio.h>
 #include <string.h>
 
@@ -72,7 +72,7 @@ static void what_is_no_name_makes_no_row(void **state)
     crdt_registry_destroy(r);
 }
 
-/* The names come before the lies, or after them; even rows beyond the limit. */
+/* The names come before the lies or after them, even when the rows are at their limit. */
 static void what_is_configured_or_serves_keeps_its_place(void **state)
 {
     (void)state;
@@ -94,8 +94,8 @@ static void what_is_configured_or_serves_keeps_its_place(void **state)
     crdt_registry_destroy(r);
 }
 
-/* The names of a router with few go before another's names beyond its share. Names tried in vain
- * give way to untried ones. */
+/* A router's names beyond the share give way to the names of a router with few. Names probed
+ * without success give way to names never probed. */
 static void the_names_of_one_router_leave_room_for_those_of_others(void **state)
 {
     (void)state;
@@ -105,7 +105,7 @@ static void the_names_of_one_router_leave_room_for_those_of_others(void **state)
     assert_true(slot >= 0);
     assert_true(stats_of(r).waiting > 0);
     crdt_registry_seen(r, (unsigned)slot, false);
-    assert_int_equal(crdt_registry_by_name(r, SLICE("honest:1")), -1); /* others come first */
+    assert_int_equal(crdt_registry_by_name(r, SLICE("honest:1")), -1); /* untried names go first */
     for (unsigned turn = 0; turn < 3; turn++) {
         for (unsigned i = 0; i < crdt_registry_count(r); i++)
             if (crdt_registry_has(r, i))
@@ -134,7 +134,7 @@ static void what_nobody_vouches_for_goes_with_its_time(void **state)
         for (unsigned i = 0; i < 3; i++) {
             crdt_registry_advance(r[i], now);
             int slot = crdt_registry_by_name(r[i], SLICE("serves:1"));
-            if (i == 1) /* one router that sees the replica up is enough */
+            if (i == 1) /* a single router seeing the replica up is enough */
                 crdt_registry_seen(r[i], (unsigned)slot, true);
         }
         assert_int_equal(stats_of(r[0]).names, now - NOW <= TTL ? 41 : 1);

@@ -1,4 +1,5 @@
-/* Marks of checkpoints from a reader of KV-cache events: their laws, and their travel. */
+/* Marks of checkpoints from a reader of KV-cache events: their laws, and how they reach other
+ * routers. */
 #include "crdt/marks.h"
 
 #include "base/checkpoint.h"
@@ -45,7 +46,7 @@ static struct crdt_state *with_prompt(uint64_t self, unsigned *slot)
     return s;
 }
 
-/* Sends everything that waits to another router. */
+/* Sends every waiting delta to another router. */
 static void tell(struct crdt_state *from, uint64_t self, struct crdt_state *to)
 {
     static uint64_t seq;
@@ -68,7 +69,7 @@ static void test_gone_and_present_take_turns(void **state)
     assert_int_equal(gone(s, slot, 3), 0);
     assert_false(held(s, slot, 3));
     assert_true(held(s, slot, 2));
-    /* Used again in the same generation: equal counts as gone. */
+    /* Used again in the same generation: an equal generation counts as gone. */
     DISCARD(crdt_state_observe(s, &chain, slot));
     assert_false(held(s, slot, 3));
     assert_int_equal(present(s, slot, 3, 0), 1);
@@ -109,8 +110,8 @@ static void test_nothing_is_said_that_changes_nothing(void **state)
     assert_int_equal(present(s, 40, 0, 0), ERR_NOT_FOUND);
     assert_int_equal(present(s, slot, 0, NOW), 0);
     assert_false(crdt_state_has_news(s));
-    /* Entries older than the caller's floor are published again, though none was reported gone.
-     * Entries missing from the index are published, too. */
+    /* Entries older than the caller's floor are published again, though they were not reported
+     * gone. Entries missing from the index are published, too. */
     state_advance(s, NOW + 2);
     assert_int_equal(present(s, slot, 0, NOW + 1), 1);
     assert_int_equal(present(s, slot, 0, NOW + 2), 0);
@@ -143,7 +144,7 @@ static void test_marks_travel_and_weigh_nothing(void **state)
     assert_int_equal(crdt_state_observe(a, &chain, slot), POINTS);
     assert_true(held(a, slot, 5));
     assert_int_equal(gone(a, slot, 5), 1);
-    state_advance(a, NOW + 13); /* the whole TTL: both are forgotten */
+    state_advance(a, NOW + 13); /* after the whole TTL both are forgotten */
     assert_int_equal(gone(a, slot, 5), 0);
     assert_int_equal(crdt_state_observe(a, &chain, slot), POINTS);
     assert_true(held(a, slot, 5));
@@ -210,7 +211,7 @@ static void test_marks_join_in_any_order(void **state)
                      whole = states_replica(yx, number);
             for (unsigned point = 0; point < POINTS; point++) {
                 assert_int_equal(held(xy, a, point), held(cut, b, point));
-                /* The floor removes entries, and brings none back that was gone. */
+                /* The floor removes entries, and restores none that was gone. */
                 assert_true(held(yx, whole, point) || !held(xy, a, point));
             }
         }

@@ -1,4 +1,4 @@
-/* Names of replicas that come and go for years, and slots that are used again. */
+/* Years of new and forgotten names of replicas, and reused slots. */
 #include <stdio.h>
 #include <string.h>
 
@@ -55,15 +55,15 @@ static unsigned match(struct crdt_state *s, unsigned slot)
     return lengths[slot];
 }
 
-/* Observations, reports and bindings of the old name do not pass to the new one, and no late packet
- * brings them back. */
+/* Observations, reports and bindings of the old name do not pass to the new name, and no late
+ * packet restores them. */
 static void test_a_slot_that_is_used_again_is_as_new(void **state)
 {
     (void)state;
     struct crdt_state *s = make(1, 8, 0);
     int slot = state_replica(s, SLICE("old:80"));
     uint32_t now = START + TTL;
-    state_advance(s, now); /* the name lives, so later ones are younger than all floors below */
+    state_advance(s, now); /* this name lives, and later names are younger than all floors below */
     states_prompt(&chain, 1, 20);
     assert_int_equal(crdt_state_observe(s, &chain, (unsigned)slot), 20);
     assert_int_equal(crdt_state_bind(s, 77, (unsigned)slot), 1);
@@ -104,8 +104,8 @@ static void test_a_slot_that_is_used_again_is_as_new(void **state)
     assert_int_equal(sum.requests, 0);
     crdt_state_check(s);
 
-    /* The old name, named again, has the same rkey: entries older than its new life are not its
-     * own. */
+    /* The old name, named again, has the same rkey. Entries from before it was named again do not
+     * count. */
     int again = state_replica(s, SLICE("old:80"));
     assert_true(again >= 0 && again != slot);
     assert_int_equal(crdt_registry_at(crdt_state_registry(s), (unsigned)again)->rkey, rkey);
@@ -120,7 +120,7 @@ static void test_a_slot_that_is_used_again_is_as_new(void **state)
     crdt_state_destroy(s);
 }
 
-/* More often within a lap of the sweeper than the number of incarnations. */
+/* The slot changes more often within a lap of the sweeper than there are incarnation numbers. */
 static void test_a_slot_changes_hands_faster_than_the_sweeper_goes_round(void **state)
 {
     (void)state;
@@ -178,8 +178,8 @@ static bool are_equal(const struct cluster *c, uint32_t from)
     return equal;
 }
 
-/* 200 new names a day, each used for an hour or two. One or two of three routers name each; their
- * packets are lost now and then. 1,024 names were used up in five days. */
+/* 200 new names a day, each used for an hour or two. 1 or 2 of 3 routers name each; their packets
+ * are lost now and then. Before the fix, 1,024 names were used up in five days. */
 static void test_two_months_of_new_names_leave_the_tables_flat(void **state)
 {
     (void)state;
@@ -240,7 +240,7 @@ static void test_two_months_of_new_names_leave_the_tables_flat(void **state)
 
 /* --- agreeing ------------------------------------------------------------------------------- */
 
-/* The floors of two routers differ for a moment. A row that one has forgotten is not brought back
+/* The floors of two routers differ for a moment. A row forgotten by a single router is not restored
  * by the other, and is no lasting difference. */
 static void test_rows_below_the_higher_floor_are_not_compared(void **state)
 {
@@ -252,7 +252,7 @@ static void test_rows_below_the_higher_floor_are_not_compared(void **state)
     assert_int_equal(state_replica(a, SLICE("young:80")), 1);
     (void)states_reconcile(a, b, true); /* the router with the lower floor compares */
     assert_true(states_equal(a, b, START + 2));
-    state_advance(a, START + TTL + 1); /* the other reaches that floor in a moment */
+    state_advance(a, START + TTL + 1); /* the other router reaches the same floor in a moment */
     assert_int_equal(stats_of(a).names, 1);
     assert_int_equal(stats_of(b).names, 2);
     for (unsigned i = 0; i < 3; i++) {
@@ -267,9 +267,9 @@ static void test_rows_below_the_higher_floor_are_not_compared(void **state)
     crdt_state_destroy(b);
 }
 
-/* A router was paused for longer than names live. It forgets a name that the others still use, and
- * the reports too. The others have its rows. The router has nothing to report any more, and zero
- * makes no row: nothing ever superseded theirs. */
+/* A router was paused for longer than names live. The router forgets a name still in use elsewhere,
+ * and the reports, which the others still have. There is nothing to report any more, and zero makes
+ * no row. Before the fix, nothing ever superseded the others' rows. */
 static void test_a_router_that_forgot_a_name_supersedes_what_others_hold_of_it(void **state)
 {
     (void)state;
@@ -326,8 +326,8 @@ static bool is_kept(struct crdt_state *s, unsigned slot)
     return kept;
 }
 
-/* A first start time renames the cache. Observations belong to the process, if it began before
- * them. */
+/* The first start time renames the cache. Earlier observations stay if they came after the start of
+ * the process. */
 static void test_what_was_observed_before_the_start_time_was_known(void **state)
 {
     (void)state;
@@ -335,7 +335,7 @@ static void test_what_was_observed_before_the_start_time_was_known(void **state)
     const uint64_t begin = now - CRDT_EARLY_SKEW_MS;
     unsigned slot;
     struct crdt_state *s = used_at(now, &slot);
-    assert_true(crdt_state_restarted(s, slot, begin)); /* to the millisecond */
+    assert_true(crdt_state_restarted(s, slot, begin)); /* exact to the millisecond */
     assert_int_equal(match(s, slot), 0);
     assert_true(is_kept(s, slot));
     /* Reports use the new cache's name. */
@@ -349,7 +349,7 @@ static void test_what_was_observed_before_the_start_time_was_known(void **state)
                              slice_of((const char *)delta, len)),
             0);
     assert_true(is_kept(other, 0));
-    /* Once: the next start time is a restart. */
+    /* Only once: the next start time is a restart. */
     assert_true(crdt_state_restarted(s, slot, begin + 1));
     assert_false(is_kept(s, slot));
     crdt_state_destroy(other);
@@ -358,7 +358,7 @@ static void test_what_was_observed_before_the_start_time_was_known(void **state)
     s = used_at(now, &slot);
     assert_true(crdt_state_restarted(s, slot, begin + 1)); /* the process began later */
     assert_false(is_kept(s, slot));
-    /* But the clock was late, and is set. */
+    /* The clock was late, and is corrected. */
     crdt_state_clock(s, now + 500);
     crdt_state_clock_moved(s, 500);
     assert_true(is_kept(s, slot));
@@ -385,8 +385,7 @@ static void test_what_was_observed_before_the_start_time_was_known(void **state)
     crdt_state_destroy(s);
 }
 
-/* Engines that never report a start time: the waiting observations are bounded, and the oldest
- * go. */
+/* Engines without a start time: the waiting observations are bounded, and the oldest go first. */
 static void test_what_waits_for_a_start_time_is_bounded(void **state)
 {
     (void)state;

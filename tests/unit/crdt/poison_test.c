@@ -1,5 +1,5 @@
-/* Records of requests after which engines died: a map that joins by the greater value, forgets by
- * time, and is bounded. */
+/* Records of requests after which engines died: a bounded map with joins by the greater value and a
+ * TTL. */
 #include "tests/lib/test.h"
 
 #include "base/prng.h"
@@ -65,7 +65,7 @@ static void what_is_forgiven_stays_so_until_another_death(void **state)
     struct crdt_poison late = here;
     join_all(&here, &there);
     assert_int_equal(crdt_poison_find(&here, 7)->level, CRDT_POISON_FORGIVEN);
-    join_all(&here, &late); /* the old row comes once more */
+    join_all(&here, &late); /* the old row is joined again */
     assert_int_equal(crdt_poison_find(&here, 7)->level, CRDT_POISON_FORGIVEN);
     assert_int_equal(crdt_poison_set(&here, 7, CRDT_POISON_SUSPECT, 12, CRDT_SUSPECT_TTL_S), 1);
     join_all(&there, &here);
@@ -73,7 +73,7 @@ static void what_is_forgiven_stays_so_until_another_death(void **state)
     assert_true(same(&here, &there));
 }
 
-/* The laws, on random tables with about the same few hashes, and with more than fit. */
+/* The laws, on random tables with the same few hashes, and with more hashes than fit. */
 static void joining_is_a_semilattice(void **state)
 {
     (void)state;
@@ -105,7 +105,7 @@ static void joining_is_a_semilattice(void **state)
         twice = abc;
         join_all(&twice, &ab);
         assert_true(same(&abc, &twice)); /* idempotent */
-        /* Forgetting before joining, and after. */
+        /* Forgetting before joining equals forgetting afterwards. */
         struct crdt_poison before = t[0], other = t[1];
         crdt_poison_advance(&before, NOW + 4);
         crdt_poison_advance(&other, NOW + 4);
@@ -231,7 +231,7 @@ static void a_full_table_fits_a_message_and_a_chunk(void **state)
     crdt_state_destroy(c);
 }
 
-/* A router from before poison sends summaries without that class: they count as equal. */
+/* A router from before poison sends summaries without the class: they count as equal. */
 static void a_summary_without_it_is_understood(void **state)
 {
     (void)state;

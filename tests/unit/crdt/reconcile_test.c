@@ -74,13 +74,13 @@ static void test_differences_of_any_number_are_repaired_both_ways(void **state)
         assert_int_equal(e.joined, 31 * prompts);
         assert_true(states_equal(a, b, 0));
         assert_true(states_reconcile(b, a, true).equal);
-        /* The cost follows the difference, whatever the size: cells fold to few widths. */
+        /* The cost depends on the difference, not on the size: cells fold to few widths. */
         assert_in_range(e.bytes, 1, 2500 + 60 * 31 * prompts);
         destroy(a, b);
     }
 }
 
-/* The figure of docs/benchmarks.md. */
+/* The figure in docs/benchmarks.md. */
 static void test_a_thousand_differences_cost_some_25_kb(void **state)
 {
     (void)state;
@@ -95,7 +95,7 @@ static void test_a_thousand_differences_cost_some_25_kb(void **state)
     struct states_exchange e = states_reconcile(a, b, false);
     assert_int_equal(e.joined, 1000);
     assert_int_equal(e.messages, 3);
-    assert_in_range(e.bytes, 1, 33000); /* the estimate errs by 9 % */
+    assert_in_range(e.bytes, 1, 33000); /* the standard error of the estimate is 9 % */
     assert_true(states_equal(a, b, 0));
     destroy(a, b);
 }
@@ -111,7 +111,7 @@ static void test_too_many_differences_call_for_a_snapshot_at_both_ends(void **st
     assert_true(e.too_many);
     assert_int_equal(e.messages, 2);
     assert_in_range(e.bytes, 1, 3000);
-    /* But not if the clocks are hours apart: a snapshot would be refused as well. */
+    /* If the clocks are hours apart, no snapshot is taken: it would be refused as well. */
     struct crdt_state *c = states_make(&(struct states_setting){.self = 3, .now = 500});
     assert_false(states_reconcile(a, c, true).too_many);
     assert_false(states_reconcile(c, a, true).too_many);
@@ -121,7 +121,7 @@ static void test_too_many_differences_call_for_a_snapshot_at_both_ends(void **st
     destroy(a, b);
 }
 
-/* A router's reports of the default maximum of replicas, with the longest figures. */
+/* A router's reports about the default maximum of replicas, with the longest figures. */
 static void test_what_one_message_cannot_hold_comes_with_the_next_rounds(void **state)
 {
     (void)state;
@@ -153,12 +153,12 @@ static void test_what_one_message_cannot_hold_comes_with_the_next_rounds(void **
     destroy(a, b);
 }
 
-/* A router short of memory has a higher floor. Entries below are neither compared nor sent, so the
- * two come to rest. */
+/* A router short of memory has a higher floor. Entries below the floor are neither compared nor
+ * sent, so the exchange ends. */
 static void test_a_higher_floor_is_heard_and_nothing_goes_back_and_forth(void **state)
 {
     (void)state;
-    for (uint32_t ttl = 12; ttl <= 96; ttl += 84) { /* spans of one generation, and of three */
+    for (uint32_t ttl = 12; ttl <= 96; ttl += 84) { /* spans of 1 generation, then of 3 */
         struct crdt_state *a = make(1, ttl, 16 << 20);
         struct crdt_state *b = make(2, ttl, 16 << 20);
         for (uint32_t now = 1000; now < 1010; now++) {
@@ -184,15 +184,15 @@ static void test_a_higher_floor_is_heard_and_nothing_goes_back_and_forth(void **
     }
 }
 
-/* Two routers counted as "equal" if their memory kept less than a span: nothing of that span was
+/* Two routers counted as "equal" if their memory kept less than a span: nothing in the span was
  * compared. */
 static void test_what_lies_within_a_span_that_a_floor_has_cut_is_repaired(void **state)
 {
     (void)state;
-    static const uint32_t floors[] = {1003, 1001, 1000}; /* the present; below a whole span */
+    static const uint32_t floors[] = {1003, 1001, 1000}; /* now, in a span, below a span */
     for (unsigned f = 0; f < 3; f++) {
         struct crdt_state *a = make(1, 96, 16 << 20);
-        struct crdt_state *b = make(2, 96, 16 << 20); /* spans of three */
+        struct crdt_state *b = make(2, 96, 16 << 20); /* spans of three generations */
         crdt_index_advance(crdt_state_index(a), floors[f]);
         crdt_index_advance(crdt_state_index(b), floors[f]);
         crdt_index_floor_raise(crdt_state_index(a), floors[f]);
@@ -222,7 +222,7 @@ static void test_floors_that_cut_one_span_differently_meet_at_the_higher(void **
 {
     (void)state;
     struct crdt_state *a = make(1, 192, 16 << 20);
-    struct crdt_state *b = make(2, 192, 16 << 20); /* spans of six */
+    struct crdt_state *b = make(2, 192, 16 << 20); /* spans of six generations */
     for (uint32_t now = 1002; now < 1008; now++) {
         crdt_index_advance(crdt_state_index(a), now);
         crdt_index_advance(crdt_state_index(b), now);
@@ -248,12 +248,12 @@ static struct crdt_reconciled take(struct crdt_state *s, const struct wire_write
     return r;
 }
 
-/* Requests cost their sender nothing. Sixteen sections in one packet, packet after packet, caused a
- * walk over the index each. */
+/* A request costs little to send. Sixteen sections in a packet, packet after packet, each caused a
+ * walk over the index. */
 static void test_a_cut_is_walked_once_however_often_it_is_asked_for(void **state)
 {
     (void)state;
-    struct crdt_state *s = make(1, 96, 16 << 20); /* spans of three */
+    struct crdt_state *s = make(1, 96, 16 << 20); /* spans of three generations */
     observe(s, 1, 50, 1);
     crdt_index_advance(crdt_state_index(s), 1003);
     crdt_index_floor_raise(crdt_state_index(s), 1000);
@@ -278,7 +278,7 @@ static void test_a_cut_is_walked_once_however_often_it_is_asked_for(void **state
         observe(s, 2 + kind, 5, 2);
         r = take(s, &out.w, bytes, &reply);
         assert_false(r.cut_walked);
-        /* A difference too large for fewer cells is not sent again and again. */
+        /* If the difference is too large for fewer cells, the reply is not sent again and again. */
         assert_int_equal(reply.len, kind == 2 ? 0 : len);
         crdt_state_cut_renew(s);
         assert_true(take(s, &out.w, bytes, &reply).cut_walked);
@@ -305,7 +305,7 @@ static void test_where_nothing_is_kept_by_both_they_are_not_equal(void **state)
     destroy(a, b);
 }
 
-/* Entries of one router are not requested from another that no longer keeps that time. */
+/* A router requests no entries older than the other router keeps. */
 static void test_where_nothing_is_kept_by_both_nothing_is_sought(void **state)
 {
     (void)state;
@@ -341,8 +341,8 @@ static struct crdt_state *make_with_cache(uint64_t self)
     return s;
 }
 
-/* The sketches of both have the rest of the lost cache until the sweep, and "far behind" made each
- * of them take a snapshot. */
+/* The sketches of both routers contain the lost cache's entries until the sweep. Because of "far
+ * behind", each router once took a snapshot. */
 static void test_a_lost_cache_costs_no_snapshot_while_it_is_swept(void **state)
 {
     (void)state;
@@ -350,11 +350,11 @@ static void test_a_lost_cache_costs_no_snapshot_while_it_is_swept(void **state)
     struct crdt_state *b = make_with_cache(2);
     (void)crdt_state_restarted(a, 3, 777);
     observe(a, 9000, 50, 3);
-    /* One has received the loss, the other has not. */
+    /* Router a has received the loss, router b has not. */
     struct states_exchange e = states_reconcile(b, a, true);
     assert_false(e.too_many);
     assert_in_range(e.bytes, 1, 5000);
-    /* Both have; their sweepers are at different places. */
+    /* Both have received the loss; their sweepers are at different places. */
     (void)crdt_index_sweep(crdt_state_index(a), 200);
     observe(b, 9001, 50, 3);
     uint64_t bytes = 0;
@@ -362,7 +362,7 @@ static void test_a_lost_cache_costs_no_snapshot_while_it_is_swept(void **state)
         e = states_reconcile(round % 2 == 0 ? a : b, round % 2 == 0 ? b : a, true);
         assert_false(e.too_many || e.equal);
         bytes += e.bytes;
-        if (round == 1) /* one of them is done */
+        if (round == 1) /* a's sweep is done */
             while (!crdt_index_sketch_is_clean(crdt_state_index(a)))
                 (void)crdt_index_sweep(crdt_state_index(a), 5000);
     }
@@ -395,7 +395,7 @@ static void test_registry_and_reports_are_repaired(void **state)
     (void)states_reconcile(a, b, false);
     struct crdt_load sum;
     crdt_reports_load_sum(crdt_state_reports(b), 1, &sum);
-    assert_int_equal(sum.requests, 0); /* loads only if nothing is on its way */
+    assert_int_equal(sum.requests, 0); /* loads are compared only if no delta is on the way */
     (void)states_reconcile(a, b, true);
     crdt_reports_load_sum(crdt_state_reports(b), 1, &sum);
     assert_int_equal(sum.requests, 4);
@@ -403,8 +403,9 @@ static void test_registry_and_reports_are_repaired(void **state)
     destroy(a, b);
 }
 
-/* A message may end anywhere. A report can be shorter than the ORIGIN in front of it. Such a report
- * was written although its ORIGIN did not fit, and counted as the previous router's. */
+/* A message may be full anywhere. A report can be shorter than the ORIGIN in front of the report.
+ * Such a report was written although the ORIGIN did not fit, and counted as the previous
+ * router's. */
 static void test_reports_keep_their_router_where_a_message_is_full(void **state)
 {
     (void)state;

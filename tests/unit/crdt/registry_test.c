@@ -54,7 +54,7 @@ static void join_all(struct crdt_registry *to, const struct crdt_registry *from)
 
 enum { VALUES = 1 << 9, STEP = 61 };
 
-/* Every row of a small world: two names, two values of each field. */
+/* Row `n` of all possible rows with two names and two values of each field. */
 static struct crdt_registry_row value(unsigned n)
 {
     static const char *const names[] = {"a", "b"};
@@ -70,7 +70,7 @@ static struct crdt_registry_row value(unsigned n)
 
 static uint64_t digest_after(const unsigned *values, unsigned count)
 {
-    /* With few places: 30,000 are made, checked and freed. */
+    /* A small registry: 30,000 are made, checked and freed. */
     struct crdt_registry *r = make_of(&(struct crdt_registry_config){
         .slots = 4, .names_max = 4, .rows_max = 8, .ttl_s = TTL, .now_s = NOW});
     for (unsigned i = 0; i < count; i++) {
@@ -127,7 +127,7 @@ static struct crdt_registry_row mortal(unsigned n)
         .name = slice_of_cstr(names[n % 3]), .named = named, .born = FLOOR};
 }
 
-/* Joins the rows in this order; before the one at `rise` the floor rises by two. */
+/* Joins the rows in the given order; before row `rise` the floor rises by two. */
 static struct crdt_registry *after_rise(const unsigned *values, unsigned count, unsigned rise,
                                         unsigned names_max)
 {
@@ -166,7 +166,7 @@ static void test_floors_commute_with_joins_at_the_limit_too(void **state)
                 digest = crdt_registry_digest(r, 0);
                 for (unsigned i = 0; i < 3; i++) {
                     bool has = crdt_registry_by_name(r, mortal(i).name) >= 0;
-                    assert_true(first || slots[i] == has); /* the same ones are in use */
+                    assert_true(first || slots[i] == has); /* the same names are in use */
                     slots[i] = has;
                 }
                 crdt_registry_destroy(r);
@@ -204,12 +204,12 @@ static void test_what_nobody_names_is_forgotten_and_stays_so(void **state)
     struct crdt_registry_stats stats = *crdt_registry_stats(r);
     assert_int_equal(stats.forgotten, 1);
     assert_int_equal(stats.late, 1);
-    /* A repeated name is new; by then its slot may have another owner. */
+    /* A forgotten name is new when named again; another name may have the old slot. */
     assert_true(crdt_registry_name(r, SLICE("new"), false, &news) == gone);
     assert_true(crdt_registry_name(r, SLICE("gone"), false, &news) >= 0);
     int slot = crdt_registry_by_name(r, SLICE("gone"));
     assert_int_equal(crdt_registry_at(r, (unsigned)slot)->born, NOW + TTL + 1);
-    /* A router that slept so long does not repeat names that others added and forgot meanwhile. */
+    /* After a long sleep a router does not repeat names added and forgotten elsewhere meanwhile. */
     crdt_registry_advance(r, NOW + 10 * TTL);
     assert_int_equal(crdt_registry_by_name(r, SLICE("added")), -1);
     assert_true(crdt_registry_by_name(r, SLICE("kept")) >= 0);
@@ -223,8 +223,8 @@ static void test_what_nobody_names_is_forgotten_and_stays_so(void **state)
     crdt_registry_destroy(r);
 }
 
-/* A router with a late clock adds a replica: the name arrives here in the last second. All forgot
- * it. (Simulation, seed 206 of storm.) */
+/* A router with a late clock adds a replica: the name arrives here in the last second of its TTL.
+ * All routers forgot the name. (Simulation, seed 206 of storm.) */
 static void test_what_was_added_in_an_earlier_time_is_kept(void **state)
 {
     (void)state;
@@ -255,7 +255,7 @@ static void test_a_clock_that_is_far_ahead_names_nothing(void **state)
     crdt_registry_destroy(r);
 }
 
-/* If several routers name a replica, the first one's news serve all. */
+/* If several routers name a replica, the first router's repetition is enough. */
 static void test_a_name_is_named_again_by_one_router(void **state)
 {
     (void)state;
@@ -284,7 +284,7 @@ static void test_a_name_is_named_again_by_one_router(void **state)
             }
         }
     }
-    /* Each name every quarter of the time and a bit, not five times as often. */
+    /* Each name is repeated after a good quarter of the TTL, not five times as often. */
     assert_in_range(sent, NAMES * 12, NAMES * 32);
     for (unsigned i = 1; i < ROUTERS; i++)
         assert_int_equal(crdt_registry_digest(r[i], 0), crdt_registry_digest(r[0], 0));
@@ -322,7 +322,7 @@ static void test_two_halves_at_the_limit_choose_the_same_names(void **state)
         assert_slice_equal(crdt_registry_waiting(both[i]), "left");
     }
     assert_int_equal(crdt_registry_digest(both[0], 0), crdt_registry_digest(both[1], 0));
-    /* Once there is room the name enters by itself, without another add. */
+    /* Once there is room, the name enters without another add. */
     for (unsigned i = 0; i < 2; i++) {
         crdt_registry_unname(both[i], SLICE("one"));
         assert_true(join_named(both[i], "two", NOW + 5, NOW) >= 0);
@@ -347,7 +347,7 @@ static void test_beyond_what_may_wait_the_greatest_go(void **state)
         for (unsigned k = 0; k < 2; k++) {
             unsigned n = k == 0 ? i : 9 - i;
             snprintf(name, sizeof name, "n-%u", n);
-            DISCARD(join_named(r[k], name, NOW, NOW - 1 - n * 7 % 10)); /* some are refused */
+            DISCARD(join_named(r[k], name, NOW, NOW - 1 - n * 7 % 10)); /* some names are refused */
             crdt_registry_check(r[k]);
         }
     }
@@ -394,7 +394,7 @@ static void test_a_new_incarnation_is_a_new_rkey_and_the_old_one_is_unknown(void
     assert_int_not_equal(first, second);
     assert_int_equal(crdt_registry_by_rkey(r, first), -1);
     assert_int_equal(crdt_registry_by_rkey(r, second), 0);
-    /* Routers that notice the same start agree by themselves. */
+    /* Routers with the same start time agree by themselves. */
     assert_true(crdt_registry_restarted(r, 0, 1700));
     assert_false(crdt_registry_restarted(r, 0, 1700));
     assert_false(crdt_registry_restarted(r, 0, 1600));
@@ -413,7 +413,7 @@ static void test_wishes_take_versions(void **state)
     assert_true(crdt_registry_wish(r, 0, CRDT_WISH_NONE));
     assert_int_equal(crdt_registry_at(r, 0)->wish_version, 2);
     assert_int_equal(crdt_registry_at(r, 0)->drain_version, 0);
-    /* The greater version wins, though its value is less. */
+    /* The greater version wins, though the value is less. */
     bool news = false;
     struct crdt_registry_row late = {.name = SLICE("engine"),
                                      .named = NOW,
@@ -426,7 +426,7 @@ static void test_wishes_take_versions(void **state)
     crdt_registry_destroy(r);
 }
 
-/* They were one register, and either the drain or the addition was lost. */
+/* Both were in the same register, and either the drain or the addition was lost. */
 static void test_a_drain_at_one_router_and_an_add_at_another_both_hold(void **state)
 {
     (void)state;
@@ -460,10 +460,10 @@ static int by_rkey(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Two names with the same rkey after so many raises, found among many. */
+/* Finds two names, among many, with the same rkey after `raises` raises. */
 static void find_collision(char one[32], char two[32], uint32_t raises)
 {
-    enum { NAMES = 44000 }; /* the secret is fixed: the first pairs are below */
+    enum { NAMES = 44000 }; /* the secret is fixed, so fewer names contain the first pairs */
     struct named *n = malloc(NAMES * sizeof *n);
     assert_non_null(n);
     struct crdt_registry *r = NULL;

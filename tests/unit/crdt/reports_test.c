@@ -104,8 +104,8 @@ static void test_a_sum_has_all_figures_of_all_routers(void **state)
     destroy(&w);
 }
 
-/* All orders of four rows of one router, each up to twice: the number determines the value, because
- * only the router itself writes its rows. */
+/* All orders of four rows of a router, each up to twice: the number determines the value, because
+ * only the router itself writes the rows. */
 static void test_rows_join_in_any_order_and_more_than_once(void **state)
 {
     (void)state;
@@ -135,7 +135,7 @@ static void test_loads_of_others_add_up_and_die_with_their_router(void **state)
     struct world w = make();
     struct crdt_report own = load(0, 0, 0, 0, 100);
     crdt_reports_set(w.reports, &own);
-    assert_int_equal(sum(&w, 0), 0); /* the router knows its own load better */
+    assert_int_equal(sum(&w, 0), 0); /* the router knows the present load better than such a row */
     assert_int_equal(join(&w, load(2, 10, 1, 0, 5)), 1);
     assert_int_equal(join(&w, load(3, 20, 1, 0, 7)), 1);
     assert_int_equal(join(&w, load(3, 20, 2, 1, 9)), 1);
@@ -157,7 +157,7 @@ static void test_a_later_life_drops_the_rows_of_the_earlier_one(void **state)
     struct world w = make();
     (void)join(&w, load(2, 10, 500, 0, 5));
     assert_int_equal(join(&w, load(2, 9, 900, 0, 6)), ERR_STALE);
-    assert_int_equal(join(&w, load(2, 11, 1, 0, 6)), ERR_NOT_FOUND); /* membership comes first */
+    assert_int_equal(join(&w, load(2, 11, 1, 0, 6)), ERR_NOT_FOUND); /* life 11 is unknown yet */
     crdt_reports_router(w.reports, 2, 11);
     assert_int_equal(sum(&w, 0), 0);
     assert_int_equal(join(&w, load(2, 10, 501, 0, 5)), ERR_STALE);
@@ -167,13 +167,14 @@ static void test_a_later_life_drops_the_rows_of_the_earlier_one(void **state)
     destroy(&w);
 }
 
-/* Only a router writes its rows. It reports anew the rows of its own that only others have. */
+/* Only the router itself writes such rows. If others have a row unknown to the router, the router
+ * publishes a newer row. */
 static void test_own_rows_that_only_others_hold_are_superseded(void **state)
 {
     (void)state;
     struct world w = make();
     crdt_reports_epoch(w.reports, 5);
-    assert_int_equal(join(&w, load(1, 4, 900, 0, 6)), ERR_NOT_FOUND); /* ended with that life */
+    assert_int_equal(join(&w, load(1, 4, 900, 0, 6)), ERR_NOT_FOUND); /* of an earlier life */
     assert_int_equal(join(&w, load(1, 6, 900, 0, 6)), ERR_NOT_FOUND);
     assert_false(crdt_reports_any_waiting(w.reports));
     for (unsigned i = 0; i < 2; i++)
@@ -197,7 +198,7 @@ static void test_a_name_that_is_forgotten_frees_what_was_reported_of_it(void **s
     assert_int_equal(join(&w, row), 1);
     crdt_reports_forget(w.reports, 0);
     assert_int_equal(sum(&w, 0), 0);
-    destroy(&w); /* the leak checker saw them */
+    destroy(&w); /* the leak checker sees all rows */
 }
 
 static void test_own_rows_wait_once_and_again_in_a_new_life(void **state)
@@ -255,8 +256,7 @@ static void test_rows_of_one_replica_are_visited_by_router(void **state)
     destroy(&w);
 }
 
-/* Falling gauges show the computed prefill; a router that leaves has computed nothing by
- * leaving. */
+/* When a gauge falls, the prefill was computed; but not when it falls because the router leaves. */
 static void test_prefill_that_leaves_the_gauges_is_counted(void **state)
 {
     (void)state;
@@ -292,8 +292,7 @@ static void test_routers_are_bounded_and_claims_are_cut(void **state)
     destroy(&w);
 }
 
-/* Bytes of a later version; the place of the replica gets another name (ASan looks for the
- * bytes). */
+/* Bytes of a later version; the replica's slot gets another name (ASan looks for the bytes). */
 static void test_later_bytes_go_with_the_replica(void **state)
 {
     (void)state;
@@ -308,7 +307,7 @@ static void test_later_bytes_go_with_the_replica(void **state)
     destroy(&w);
 }
 
-/* The last fields of a sight, in their only form. */
+/* The last fields of a sight have a single valid encoding. */
 static void test_what_a_replica_rejects_is_read_as_it_was_written(void **state)
 {
     (void)state;

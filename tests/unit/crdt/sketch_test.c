@@ -37,7 +37,7 @@ static struct crdt_sketch a, b;
 static struct crdt_cell cells[SYMBOLS_MAX], other[SYMBOLS_MAX];
 static struct crdt_symbol out[SYMBOLS_MAX], expected[20000];
 
-/* Both have `common` symbols, and `differences` are in one of them only. */
+/* Sketches a and b have `common` symbols; `differences` more are in only one of the sketches. */
 static void fill(uint64_t seed, unsigned common, unsigned differences)
 {
     memset(&a, 0, sizeof a);
@@ -54,7 +54,7 @@ static void fill(uint64_t seed, unsigned common, unsigned differences)
     qsort(expected, differences, sizeof *expected, by_id);
 }
 
-/* The exchange of two routers. */
+/* The exchange between two routers. */
 static int exchange(uint32_t width, uint32_t max)
 {
     crdt_sketch_fold(&a, width, cells);
@@ -107,7 +107,7 @@ static void test_differences_come_out_whatever_is_common(void **state)
             fill(c * 100 + d, common[c], n);
             int got = exchange(width, SYMBOLS_MAX);
             runs++;
-            if (got == ERR_LIMIT) { /* a small chance at each width, docs/adr/0007 */
+            if (got == ERR_LIMIT) { /* happens with a small chance at each width, docs/adr/0007 */
                 failed++;
                 continue;
             }
@@ -122,7 +122,7 @@ static void test_differences_come_out_whatever_is_common(void **state)
     assert_int_equal(crdt_sketch_width(1000000), 0);
 }
 
-/* The failure rates that the table of widths promises. */
+/* The promised failure rates in the table of widths. */
 static void test_widths_suffice(void **state)
 {
     (void)state;
@@ -172,7 +172,7 @@ static void test_folding_is_linear_and_exact(void **state)
     assert_false(crdt_sketch_width_is_valid(2 * CRDT_SKETCH_CELLS));
 }
 
-/* Sketches of parts of a set add up to that of the set; removal undoes insertion. */
+/* The sketches of two parts of a set add up to the set's sketch; removal undoes insertion. */
 static void test_sketches_add_up(void **state)
 {
     (void)state;
@@ -210,7 +210,7 @@ static void test_the_estimate_is_close(void **state)
         }
         assert_true(error < 0.08 * 0.08); /* squared standard error; 1 / 256 by theory */
     }
-    /* A difference beyond all counters is at least never called small. */
+    /* A difference beyond all counters is never called small. */
     fill(10, 0, 0);
     for (unsigned i = 0; i < 3000000; i++) {
         struct crdt_symbol s = symbol_of(UINT64_C(1) << 50 | i);
@@ -240,14 +240,14 @@ static void test_forged_cells_end(void **state)
         uint32_t width = run % 2 == 0 ? 8 : 480;
         for (unsigned i = 0; i < CRDT_SKETCH_ROWS * width; i++) {
             struct crdt_symbol s = symbol_of(prng_below(&p, 4));
-            cells[i] = crdt_symbol_mark(&s).cell; /* all seem pure; removing one makes another */
+            cells[i] = crdt_symbol_mark(&s).cell; /* all seem pure; a removal makes others */
             if (run % 3 == 0)
                 cells[i] = (struct crdt_cell){prng_next(&p), prng_next(&p)};
         }
         int got = crdt_sketch_decode(cells, width, out, SYMBOLS_MAX);
         assert_true(got == ERR_LIMIT || (got >= 0 && got <= (int)(CRDT_SKETCH_ROWS * width)));
     }
-    /* One symbol in one cell only: decoding moves it from there to the two others, for ever. */
+    /* A symbol in a single cell: decoding moves it from there to the two others, for ever. */
     memset(cells, 0, sizeof cells);
     struct crdt_symbol s = symbol_of(1);
     struct crdt_mark mark = crdt_symbol_mark(&s);

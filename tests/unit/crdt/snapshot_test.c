@@ -84,8 +84,8 @@ static struct crdt_state *make(uint64_t self)
     return states_make(&(struct states_setting){.self = self, .bytes_max = 12 << 20});
 }
 
-/* During the snapshot the state goes on changing, and its deltas reach the joiner in any order with
- * the chunks: in the end the joiner has everything. */
+/* The state changes during the snapshot, and the deltas reach the joiner in any order with the
+ * chunks. In the end the joiner has everything. */
 static void test_a_snapshot_of_a_changing_state_and_its_deltas_are_everything(void **state)
 {
     (void)state;
@@ -166,7 +166,7 @@ static void test_a_snapshot_begins_where_it_is_told_to(void **state)
     crdt_state_destroy(b);
 }
 
-/* Ids at all replicas are sets in memory, and make no chunk too long. */
+/* Ids held by all replicas are sets in memory, and make no chunk too long. */
 static void test_sets_of_holders_fit_into_chunks(void **state)
 {
     (void)state;
@@ -187,7 +187,7 @@ static void test_sets_of_holders_fit_into_chunks(void **state)
     crdt_state_destroy(b);
 }
 
-/* A walk over gigabytes of empty table in one go would stop a router for seconds. */
+/* A walk over gigabytes of empty table in a single call would stop a router for seconds. */
 static void test_a_large_and_empty_index_is_walked_in_parts(void **state)
 {
     (void)state;
@@ -205,7 +205,7 @@ static void test_a_large_and_empty_index_is_walked_in_parts(void **state)
     assert_int_equal(crdt_state_observe(a, &chain, slot), 100);
     for (unsigned round = 0; round < 2; round++) {
         struct crdt_snapshot c;
-        crdt_snapshot_begin(&c, round == 0 ? 0 : 1002); /* the second: nothing can be so new */
+        crdt_snapshot_begin(&c, round == 0 ? 0 : 1002); /* 1002: later than all entries */
         struct buf chunk = {0};
         unsigned chunks = 0;
         for (; crdt_snapshot_next(a, &c, &chunk) == 1; chunks++)

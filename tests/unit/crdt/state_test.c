@@ -1,5 +1,5 @@
 /* The laws of the product: states join by snapshot. The order of joining, repetition, and
- * collecting garbage before or after must not show. */
+ * collecting garbage before or after must make no difference. */
 #include "crdt/state.h"
 
 #include "base/hash.h"
@@ -29,7 +29,7 @@ static struct crdt_state *copy(const struct crdt_state *s)
 
 enum { SMALL = 12, STEP = SMALL / TEST_ROUNDS(SMALL) };
 
-/* Small states that differ in one thing or two, each of which is newer in some other state. */
+/* Small states that differ in a thing or two, each of which is newer in some other state. */
 static struct crdt_state *small(unsigned n)
 {
     struct crdt_state *s = states_make(&(struct states_setting){.self = 1 + n % 3});
@@ -56,7 +56,7 @@ static struct crdt_state *small(unsigned n)
         crdt_state_load(s, slot, &(struct crdt_load){.requests = n});
     if (n >= 11)
         crdt_state_sight(s, slot, &(struct crdt_sight){.health = (uint8_t)n});
-    (void)states_tell_nobody(s, n); /* the numbers of two with the same self differ */
+    (void)states_tell_nobody(s, n); /* so that states of the same router have different numbers */
     return s;
 }
 
@@ -140,7 +140,8 @@ static void test_large_states_join_in_any_order(void **state)
 
 /* --- garbage -------------------------------------------------------------------------------- */
 
-/* floor(x join y) = floor(x) join floor(y), and with different floors above the greater. */
+/* floor(x join y) = floor(x) join floor(y); different floors give equal states above the greater
+ * floor. */
 static void test_raising_the_floor_commutes_with_joining(void **state)
 {
     (void)state;
@@ -164,7 +165,7 @@ static void test_raising_the_floor_commutes_with_joining(void **state)
     free_all((struct crdt_state *[]){x, y}, 2);
 }
 
-/* A cache is forgotten before or after its observations are joined: either way they are gone. */
+/* A cache is forgotten before or after the observations are joined: either way they are gone. */
 static void test_retiring_a_cache_commutes_with_joining(void **state)
 {
     (void)state;

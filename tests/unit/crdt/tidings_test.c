@@ -34,7 +34,7 @@ static void test_the_ring_keeps_order_and_drops_the_oldest(void **state)
             if (!crdt_tidings_peek(&t, &got))
                 break;
             unsigned number = next < t.dropped ? (unsigned)t.dropped : next;
-            number += (uint8_t)(got.kind - number); /* none but the oldest were dropped */
+            number += (uint8_t)(got.kind - number); /* only the oldest were dropped */
             assert_true(number >= next && number < pushed);
             struct slice sent = body(number);
             assert_int_equal(got.len, sent.len);
@@ -95,7 +95,7 @@ static void test_they_travel_behind_the_state_and_are_not_in_it(void **state)
     size_t len;
     while ((len = crdt_state_produce(a, ++seq, bytes, sizeof bytes)) > 0) {
         assert_int_equal(apply(b, slice_of((const char *)bytes, len)), 0);
-        /* First the part that must be equal everywhere. */
+        /* The part with equal values everywhere comes first. */
         assert_true(h.count == 0 || states_equal(a, b, 0));
     }
     assert_int_equal(h.count, 40);

@@ -16,7 +16,7 @@ static void names_come_and_go(void **state)
     unsigned s = source("dns", "x");
     assert_int_equal(list(s, "b:1 a:1"), ERR_OK);
     told("use a:1; use b:1");
-    assert_int_equal(list(s, "a:1 b:1"), ERR_OK); /* the same, in another order */
+    assert_int_equal(list(s, "a:1 b:1"), ERR_OK); /* the same names in another order */
     told("");
     assert_int_equal(list(s, "c:1 b:1"), ERR_OK);
     told("drain a:1; use c:1");
@@ -42,7 +42,7 @@ static void a_source_names_its_model_though_it_lists_nothing(void **state)
     assert_true(discover_names_model(d, SLICE("org/m:adapter"), false));
     assert_false(discover_names_model(d, SLICE("org/mm"), false));
     assert_false(discover_names_model(d, SLICE("org"), false));
-    /* If the source has replicas, their models go before the label. */
+    /* If the source has replicas, their models count instead of the label. */
     assert_int_equal(list(s, "a:1"), ERR_OK);
     assert_true(discover_names_model(d, SLICE("org/m"), false));
     assert_false(discover_names_model(d, SLICE("org/m"), true));
@@ -111,22 +111,22 @@ static void one_source_that_says_draining_is_believed(void **state)
     told("use a:1; use b:1");
     assert_int_equal(list(pods, "a:1 b:1!"), ERR_OK);
     told("drain b:1");
-    at(now + 10 * DISCOVER_KEEP_MS); /* still listed: not forgotten */
+    at(now + 10 * DISCOVER_KEEP_MS); /* still listed, so not forgotten */
     told("");
     assert_int_equal(list(pods, "a:1 b:1"), ERR_OK);
     told("use b:1");
     assert_int_equal(list(pods, "a:1 b:1!"), ERR_OK);
-    assert_int_equal(list(pods, "a:1"), ERR_OK); /* gone there, in DNS for a while yet */
+    assert_int_equal(list(pods, "a:1"), ERR_OK); /* gone from the pods' list, still in DNS */
     told("drain b:1; use b:1");
     assert_int_equal(list(dns, "a:1"), ERR_OK);
     told("drain b:1");
-    /* In any of the sources. */
+    /* A name that any source lists as draining is drained. */
     assert_int_equal(list(pods, "a:1"), ERR_OK);
     assert_int_equal(list(dns, "a:1!"), ERR_OK);
     told("drain a:1");
 }
 
-/* A pod that terminates at the start is never used. */
+/* A pod in termination when first listed is never used. */
 static void what_drains_from_the_start_is_never_used(void **state)
 {
     (void)state;
@@ -162,7 +162,7 @@ static void a_refused_name_is_tried_again(void **state)
     at(now + 1000);
     told("");
     said("discovered replica_refused replica_refused "); /* once each */
-    /* Never used: nothing to drain. But the name may wait for room. */
+    /* Never used, so nothing to drain. But the name may be waiting for room: forget it. */
     assert_int_equal(list(s, "b:1"), ERR_OK);
     told("forget a:1");
     assert_int_equal(list(s, "b:1!"), ERR_OK);
@@ -175,7 +175,7 @@ static void a_refused_name_is_tried_again(void **state)
     told("");
 }
 
-/* The host dropped used names: older ones came. */
+/* The host dropped used names because older names came. */
 static void what_the_host_lost_is_offered_again(void **state)
 {
     (void)state;
@@ -195,7 +195,7 @@ static void what_the_host_lost_is_offered_again(void **state)
     told("use b:1 weight 2");
     at(now + 1000);
     told("");
-    /* A name lost while draining is over. */
+    /* If the host drops a name while the name drains, the drain is over. */
     assert_int_equal(list(s, "a:1"), ERR_OK);
     (void)strcpy(host.lost, "b:1");
     at(now + 1000);
@@ -291,7 +291,7 @@ static void sources_are_limited_and_shown(void **state)
     assert_int_equal(discover_source(d, "dns", SLICE("one too many")), ERR_FULL);
 }
 
-/* Any lists in any order: once all is quiet, the host uses exactly the listed names. */
+/* Any lists in any order: after all waits, the host uses exactly the listed names. */
 static void the_host_ends_with_what_is_listed(void **state)
 {
     (void)state;

@@ -13,7 +13,7 @@ static void an_empty_list_counts_after_a_while(void **state)
         assert_int_equal(list(s, ""), ERR_OK);
         told("");
     }
-    told("drain a:1"); /* by the tick: a watch may be silent */
+    told("drain a:1"); /* the tick drains it, because a watch may be silent */
     said("discovered discovery_empty discovered ");
     at(now + DISCOVER_KEEP_MS);
     told("forget a:1");
@@ -30,7 +30,7 @@ static void a_list_between_makes_empty_ones_wait_again(void **state)
     at(now + DISCOVER_EMPTY_MS);
     assert_int_equal(list(s, ""), ERR_OK);
     at(now + DISCOVER_EMPTY_MS - 1);
-    discover_failed(d, s, "timeout", now); /* a failure too: lists must be empty the whole time */
+    discover_failed(d, s, "timeout", now); /* a failure too: lists must stay empty */
     at(now + 1);
     assert_int_equal(list(s, ""), ERR_OK);
     at(now + DISCOVER_EMPTY_MS - 1);
@@ -39,7 +39,7 @@ static void a_list_between_makes_empty_ones_wait_again(void **state)
     told("drain a:1");
 }
 
-/* A watch that breaks once and goes on: no list comes, because nothing changed. */
+/* A watch breaks once and goes on: no list comes, because nothing changed. */
 static void an_empty_list_still_counts_after_a_failure(void **state)
 {
     (void)state;
@@ -55,7 +55,7 @@ static void an_empty_list_still_counts_after_a_failure(void **state)
     told("use a:1");
     at(now + 1);
     told("drain a:1");
-    /* A refused list is not an empty one. */
+    /* A refused list does not count as empty. */
     assert_int_equal(list(s, "b:1"), ERR_OK);
     assert_int_equal(list(s, ""), ERR_OK);
     struct discover_entry nameless = {0};

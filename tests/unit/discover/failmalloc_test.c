@@ -1,4 +1,4 @@
-/* No memory: a list is taken whole or not at all, and the next one succeeds. */
+/* Out of memory: a list is taken whole or not at all, and the next list succeeds. */
 #include "tests/lib/discover_quiet.h"
 #include "tests/lib/failmalloc.h"
 
@@ -66,8 +66,8 @@ static void life(bool may_fail)
     "{\"metadata\":{\"name\":\"" name "\",\"resourceVersion\":\"2\"},\"addressType\":\"IPv4\","    \
     "\"ports\":[{\"port\":80}],\"endpoints\":[{\"addresses\":[\"" ip "\"]}]}"
 
-/* An API server with one slice at version 1, and one more at version 2, for which one event
- * comes. */
+/* An API server with slice a at version 1, and slice b from version 2 on, which an event
+ * announces. */
 static void serve(struct discover_kubernetes *k, uint64_t now_ms, uint64_t *until_ms, bool *later)
 {
     static const char a[] =

@@ -1,5 +1,5 @@
 /* Stories of a watched service: the API server's actions, line by line, and their effects. Time is
- * virtual; waits are random, so a story gives their bounds. */
+ * virtual. Waits are random, so a story gives the least and the greatest wait. */
 #include <stdio.h>
 
 #include "base/err.h"
@@ -46,7 +46,7 @@ static void note_list(void)
     }
 }
 
-/* Acts now, until a wait. */
+/* Takes the client's actions until it waits. */
 static void act(void)
 {
     enum discover_kubernetes_action action;
@@ -97,7 +97,7 @@ static void answer(unsigned status, const char *body)
     ended(NULL);
 }
 
-/* No action for between so many ms from now. */
+/* Expects no action until a time between `least_ms` and `most_ms` from now. */
 static void waits(uint64_t least_ms, uint64_t most_ms)
 {
     does("");
@@ -141,7 +141,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Listed at version 5, and a watch that has proved good. */
+/* The service is listed at version 5, and a watch has proved good. */
 static void watches(void)
 {
     does(first_ask);
@@ -228,14 +228,13 @@ static void too_old_a_version_makes_a_new_list(void **state)
     does(first_ask);
     answer(200, LIST("60", "next", SLICE_JSON("z", "40", IP("10.0.0.9"))));
     does("ask limit=100&continue=next");
-    answer(410,
-           "{\"kind\":\"Status\",\"code\":410}"); /* the page is too old: no good watch since */
+    answer(410, "{\"kind\":\"Status\",\"code\":410}"); /* too old, and no watch was good since */
     does("failed: the API server answers 410 again and again");
     waits(DISCOVER_BACKOFF_MS / 2, DISCOVER_BACKOFF_MS);
     does(first_ask); /* from the first page */
 }
 
-/* The old list stays valid however long the outage, and the API server is not flooded. */
+/* The old list stays valid during any outage, and the API server is not flooded. */
 static void an_api_server_that_is_away(void **state)
 {
     (void)state;
@@ -319,11 +318,11 @@ static void what_is_no_api_server(void **state)
     answered(500);
     static char junk[70000];
     memset(junk, ' ', sizeof junk - 1);
-    received(junk); /* nobody reads an error that long */
+    received(junk); /* too long to be read as an error */
     does("cancel, failed: the API server answers 500");
 }
 
-/* An API server, or a proxy before it, that accepts watches and drops them. */
+/* An API server, or a proxy in front of it, accepts watches and drops them. */
 static void watches_that_end_at_once_are_failures(void **state)
 {
     (void)state;
@@ -341,7 +340,7 @@ static void watches_that_end_at_once_are_failures(void **state)
     answer(500, "");
     does("failed: the API server answers 500");
     waits(1, 4 * DISCOVER_BACKOFF_MS);
-    does(first_ask); /* the version may be of an API server that is gone */
+    does(first_ask); /* the API server may be gone, and the version with it */
 }
 
 static void an_event_that_cannot_be_read_makes_a_new_list(void **state)

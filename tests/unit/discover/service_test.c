@@ -19,7 +19,7 @@ static void a_service_with_all_that_may_follow(void **state)
     assert_string_equal(s.name, "vllm");
     assert_string_equal(s.port, "http");
     assert_int_equal(s.labels.engine, NODE_ENGINE_SGLANG);
-    /* A model may have a slash and a colon in it. */
+    /* A model's name may have a slash and a colon. */
     assert_null(discover_service_parse(SLICE("a/b#model=Qwen/Qwen3:8b"), &s));
     assert_string_equal(s.namespace, "a");
     assert_string_equal(s.name, "b");

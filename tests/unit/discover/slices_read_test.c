@@ -36,7 +36,7 @@ static void show(char *out, size_t size, enum discover_read_what what)
     (void)snprintf(out + len, size - len, "\n");
 }
 
-/* Reads the text in pieces of that many bytes; returns the reports, one a line. */
+/* Reads `text` in pieces of `piece` bytes; returns the reports, a line each. */
 static void read_in(char *out, size_t size, enum discover_read_kind kind, struct slice text,
                     size_t piece)
 {
@@ -45,7 +45,7 @@ static void read_in(char *out, size_t size, enum discover_read_kind kind, struct
     enum discover_read_what what = DISCOVER_READ_MORE;
     for (size_t at = 0; at < text.len && what != DISCOVER_READ_ERROR; at += piece) {
         struct slice in = slice_of(text.at + at, text.len - at < piece ? text.len - at : piece);
-        /* Its own copy: ASan sees a read beyond the end. */
+        /* A copy, so that ASan sees a read beyond the end. */
         char *copy = malloc(in.len);
         memcpy(copy, in.at, in.len);
         in.at = copy;
@@ -70,7 +70,7 @@ static void reads(enum discover_read_kind kind, const char *text, const char *wa
     assert_string_equal(out, want);
 }
 
-/* As sent by a kube-apiserver of 1.34. */
+/* As sent by kube-apiserver 1.34. */
 static const char vllm[] =
     "{\"metadata\":{\"name\":\"vllm-x7k2p\",\"generateName\":\"vllm-\",\"namespace\":\"inference\","
     "\"uid\":\"0c1a\",\"resourceVersion\":\"812\",\"generation\":3,\"creationTimestamp\":"

@@ -17,7 +17,8 @@ static int teardown(void **state)
     return 0;
 }
 
-/* "http=8000 9000 | 10.0.0.1 10.0.0.2? 10.0.0.3-": ports, then endpoints; ? is not ready, - ends */
+/* "http=8000 9000 | 10.0.0.1 10.0.0.2? 10.0.0.3-": ports, then endpoints; ? is not ready, -
+ * terminates */
 static void put(const char *name, enum discover_family family, const char *text)
 {
     struct discover_port ports[8] = {0};
@@ -94,7 +95,7 @@ static void replicas_that_speak_tls_are_named_so(void **state)
     slices.tls = false;
 }
 
-/* The life of a pod: it starts, is ready, fails a check of its kubelet, is deleted. */
+/* The life of a pod: it starts, is ready, fails a check by the kubelet, is deleted. */
 static void a_pod_is_listed_from_ready_until_it_is_gone(void **state)
 {
     (void)state;
@@ -117,8 +118,7 @@ static void what_ends_already_is_not_taken_up(void **state)
     (void)state;
     put("a", DISCOVER_FAMILY_IPV4, "8000 | 10.0.0.1- 10.0.0.2");
     lists("", "10.0.0.2:8000");
-    /* A new pod has the address while the old one is listed as draining: the new one counts once
-     * ready. */
+    /* A new pod gets the address of a draining pod. Once the new pod is ready, it counts. */
     put("a", DISCOVER_FAMILY_IPV4, "8000 | 10.0.0.2-");
     lists("", "10.0.0.2:8000-");
     put("a", DISCOVER_FAMILY_IPV4, "8000 | 10.0.0.2?");
@@ -145,7 +145,7 @@ static void of_a_pod_with_two_families_ipv4_counts(void **state)
     put("six", DISCOVER_FAMILY_IPV6, "8000 | fd00::1 fd00::2");
     put("names", DISCOVER_FAMILY_OTHER, "8000 | 1.2.3.4");
     lists("", "[fd00::1]:8000 [fd00::2]:8000");
-    put("four", DISCOVER_FAMILY_IPV4, "8000 |"); /* a slice that waits for endpoints */
+    put("four", DISCOVER_FAMILY_IPV4, "8000 |"); /* a slice without endpoints so far */
     lists("", "[fd00::1]:8000 [fd00::2]:8000");
     put("four", DISCOVER_FAMILY_IPV4, "8000 | 10.0.0.1 10.0.0.2");
     lists("", "10.0.0.1:8000 10.0.0.2:8000");
@@ -163,7 +163,7 @@ static void ports_by_number_and_by_name(void **state)
                 "http=8001, metrics=9000");
     refuses("grpc", "the service has no TCP port grpc: its TCP ports are http=8001, metrics=9000");
     lists("30000", "10.0.0.1:30000 10.0.0.2:30000"); /* the old list stayed valid */
-    /* During the renaming, one slice already has the new name. */
+    /* During the renaming, slice b already has the new name. */
     put("b", DISCOVER_FAMILY_IPV4, "grpc=8001 | 10.0.0.2");
     lists("grpc", "10.0.0.2:8001");
 }
@@ -195,7 +195,7 @@ static void no_more_than_the_limits(void **state)
         (void)snprintf(s.name, sizeof s.name, "s%u", i);
         assert_int_equal(discover_slices_put(&slices, &s), i < whole ? 0 : ERR_LIMIT);
     }
-    (void)snprintf(s.name, sizeof s.name, "s0"); /* its own place has room */
+    (void)snprintf(s.name, sizeof s.name, "s0"); /* a known slice still has room */
     assert_int_equal(discover_slices_put(&slices, &s), 0);
     discover_slices_check(&slices);
 }

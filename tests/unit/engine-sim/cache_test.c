@@ -1,12 +1,12 @@
 #include "tests/lib/test.h"
 
-/* The simulator's files are no library: its tests include them whole. */
+/* The simulator's files are no library: the tests include them whole. */
 #include "tests/engine-sim/cache.c" // NOLINT(bugprone-suspicious-include)
 
 #include "base/prng.h"
 
 /* The same cache in the plainest form: an array of blocks with the time at which they became free.
- * Blocks freed first are reused first, nameless ones before all others. */
+ * Blocks freed first are reused first, nameless blocks before all others. */
 enum { NAIVE_BLOCKS = 24, HELD_MAX = 6, REQUEST_BLOCKS_MAX = 8 };
 
 struct naive_block {
@@ -103,7 +103,7 @@ static void test_against_naive_model(void **state)
             naive_release(&n, h->naive_blocks, h->count);
             h->count = 0;
         } else {
-            /* A few families of prompts, so that prefixes are shared. */
+            /* A few families of prompts with shared prefixes. */
             uint64_t names[REQUEST_BLOCKS_MAX];
             uint64_t family = prng_below(&random, 6);
             size_t count = 1 + prng_below(&random, REQUEST_BLOCKS_MAX);
@@ -153,7 +153,7 @@ static void test_tail_goes_first(void **state)
     sim_cache_destroy(c);
 }
 
-/* Fills the cache with blocks of those names, one request each, and releases them. */
+/* Fills the cache with blocks of the given names, a request each, and releases them. */
 static void fill(struct sim_cache *c, const uint64_t *names, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
@@ -172,7 +172,7 @@ static void test_lfu(void **state)
     struct sim_cache *c = sim_cache_create(4);
     sim_cache_evicts(c, SIM_EVICT_LFU);
     fill(c, (const uint64_t[]){1, 1, 2, 2, 2, 3, 4, 4}, 8);
-    fill(c, (const uint64_t[]){5}, 1); /* replaces 3, the only one used just once */
+    fill(c, (const uint64_t[]){5}, 1); /* replaces 3, the only block used just once */
     for (uint64_t name = 1; name <= 5; name++)
         assert_int_equal(sim_cache_match(c, &name, 1), name != 3);
     fill(c, (const uint64_t[]){5, 5, 6}, 3); /* replaces the older of 1 and 4, used twice */
@@ -181,7 +181,7 @@ static void test_lfu(void **state)
     sim_cache_destroy(c);
 }
 
-/* Any block may go, except one in use; a block without a name goes first. */
+/* Any block may be evicted, except a block in use; a block without a name goes first. */
 static void test_random(void **state)
 {
     enum { BLOCKS = 8, ROUNDS = 400 };

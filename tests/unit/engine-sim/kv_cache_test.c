@@ -18,8 +18,8 @@ struct played {
     unsigned spaces; /* prompts have a salt (2), or a salt or an adapter or both (4) */
     struct sim_kv_events *events;
     struct sim_model *model;
-    uint64_t number; /* of the next message */
-    unsigned losses; /* of messages, in % */
+    uint64_t number; /* the next message's number */
+    unsigned losses; /* share of lost messages, in % */
 };
 
 static void publish(struct played *p)
@@ -35,8 +35,7 @@ static void publish(struct played *p)
 
 /* --- prompts --------------------------------------------------------------------------------- */
 
-/* Each block is one of two or three choices after the blocks before, so that many prompts begin
- * alike. */
+/* After each block come two or three possible blocks, so many prompts begin alike. */
 static void prompt_draw(struct played *p, struct sim_chain *c)
 {
     struct prng *prng = &p->prng;
@@ -80,7 +79,7 @@ static void submit(struct played *p, struct sim_request *r, uint64_t now_ns)
     assert_int_equal(sim_model_submit(p->model, r, now_ns), 0);
 }
 
-/* The answer has ended, and reports its cached tokens: all blocks were in use until now. */
+/* The answer has ended, and reports the cached tokens. All blocks were in use until now. */
 static void tell(struct played *p, const struct sim_request *r)
 {
     struct believed_chains c = believed_chains(&p->believed, p->form, &r->chain);
@@ -103,7 +102,7 @@ static struct outcome play_with(struct played *p, uint64_t seed, bool bytes, boo
     struct outcome o = {0};
     prng_seed(&p->prng, seed);
     believed_open(&p->believed, seed, NULL, NULL);
-    kv_tree_clear(p->believed.tree); /* the engine begins with it */
+    kv_tree_clear(p->believed.tree); /* the engine begins with an empty cache */
     p->events = sim_kv_events_create(p->form, 0, bytes);
     assert_non_null(p->events);
     p->model = sim_model_create(&config);
@@ -123,7 +122,7 @@ static struct outcome play_with(struct played *p, uint64_t seed, bool bytes, boo
         if (step % 500 == 499)
             sim_model_forget(p->model, false);
         publish(p);
-        /* The next message shows a lost one: until then the answer may be wrong. */
+        /* The next message shows a lost message: until then the answer may be wrong. */
         if (p->number == kv_feed_next(p->believed.feed)) {
             struct outcome one = ask(p);
             o.asked += one.asked;
@@ -166,7 +165,7 @@ static void test_what_is_believed_is_there(void **state)
     }
 }
 
-/* Blocks stored twice may be one copy that was announced again. */
+/* A block stored twice may be a single copy, announced again. */
 static void test_second_copies(void **state)
 {
     (void)state;
@@ -214,7 +213,7 @@ static void on_digests(void *context, const struct kv_event *e)
     *d = (struct digests){e->space, {e->digests[0], e->digests[1]}};
 }
 
-/* Digests of two equal blocks with that salt and adapter, as vLLM publishes them. */
+/* Digests of two equal blocks with the given salt and adapter, as vLLM publishes them. */
 static struct digests told(const char *salt, const char *adapter)
 {
     struct sim_chain c;
@@ -240,7 +239,8 @@ static struct digests told(const char *salt, const char *adapter)
     return d;
 }
 
-/* A salt is in the first block alone, an adapter in each, with its name beside. */
+/* A salt is in the first block alone; an adapter is in each block, together with the adapter's
+ * name. */
 static void test_where_they_stand(void **state)
 {
     (void)state;

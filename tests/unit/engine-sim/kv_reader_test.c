@@ -26,8 +26,8 @@ static void test_checkpoints_are_believed_right(void **state)
 }
 
 /* As in a real vLLM. The event of an answer's last block comes after the answer. The next turn of
- * the conversation goes on behind that block before the router reports the answer. In a cache that
- * turns over within a second a second look is too late. */
+ * the conversation goes on behind the block before the router reports the answer. If the cache
+ * turns over within a second, a second look is too late. */
 static void test_answers_and_events_in_any_order(void **state)
 {
     static const struct setting settings[] = {
@@ -45,8 +45,8 @@ static void test_answers_and_events_in_any_order(void **state)
     }
 }
 
-/* An answer of one in fifty bytes reports the prompt's tokens. With large blocks, structure leaves
- * most unknown. */
+/* Tokens are requested for 2 % of the prompts' bytes. With large blocks, the structure alone leaves
+ * most blocks unknown. */
 static void test_asking_for_tokens(void **state)
 {
     struct setting setting = {
@@ -68,7 +68,7 @@ static void test_asking_for_tokens(void **state)
     assert_true(right[1] >= 99 && right[1] > right[0]);
 }
 
-/* Without cached tokens, times and known text have to suffice. */
+/* Without cached tokens, times and known text must suffice. */
 static void test_answers_that_do_not_tell_what_was_cached(void **state)
 {
     static const struct setting setting = {.form = "vllm-0.24",
@@ -99,8 +99,8 @@ static void test_lost_messages(void **state)
     world_end();
 }
 
-/* Without a replay. Blocks with missed events have no place. An answer with tokens shows their
- * place, and blocks computed since are certain at once. */
+/* Without a replay. Blocks with missed events have no place in the tree. An answer with tokens
+ * shows their place, and blocks computed since are certain at once. */
 static void test_a_reader_that_begins_late(void **state)
 {
     static const struct {

@@ -17,15 +17,15 @@ enum {
     CACHE_BLOCKS = 40,
     STEPS = 4000,
     KEPT = 5,
-    ALL_KEPT = 10000, /* more than are sent before a reader hears, however slow the reader */
+    ALL_KEPT = 10000, /* more messages than are sent before the slowest reader reads */
 };
 
-/* The state of reading one rank. */
+/* How a rank's messages are read. */
 struct reading {
     struct io_kv_feed_user user;
     struct io_kv_feed *sockets; /* NULL: not read */
     struct believed believed;
-    unsigned heard; /* messages, replayed ones too */
+    unsigned heard; /* messages, replayed messages too */
 };
 
 static uv_loop_t loop;
@@ -124,7 +124,7 @@ static void open_engine(const char *form, bool answers, unsigned kept)
     assert_true(sim_publisher_config(publisher)->port > 0);
 }
 
-/* They begin alike, three by three. */
+/* Three prompts at a time begin alike. */
 static void prompt_make(struct sim_chain *c, unsigned prompt)
 {
     sim_chain_init(c, BLOCK, 0);
@@ -148,14 +148,15 @@ static void serve(unsigned rank, unsigned prompt)
     free(r.blocks);
 }
 
-/* Prompts of both ranks, so that some are evicted. */
+/* Prompts at both ranks; enough to evict some blocks. */
 static void serve_many(void)
 {
     for (unsigned i = 0; i < 3 * PROMPTS; i++)
         serve(i % RANKS, i * 7);
 }
 
-/* The publisher accepts a subscription with a message, and does not report it. */
+/* Waits until the reader gets a message: the publisher does not report when a subscription
+ * begins. */
 static void until_heard(unsigned rank)
 {
     unsigned heard = readings[rank].heard;
@@ -248,7 +249,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* From the first message on: nothing is in doubt. */
+/* Reads from the first message on: nothing is in doubt. */
 static void begin(const char *form, unsigned kept)
 {
     open_engine(form, true, kept);
@@ -261,7 +262,7 @@ static void begin(const char *form, unsigned kept)
     skipped_ms += KV_REPLAY_PAUSE_MS;
 }
 
-/* No replay is available, so all is in doubt until the cache is cleared. */
+/* No replay is available, so everything is in doubt until the cache is cleared. */
 static void begin_without_replays(void)
 {
     open_engine("vllm-0.24", false, 100);
@@ -281,7 +282,7 @@ static void test_what_is_published_is_read(void **state)
         open_engine(forms[i], true, 10000);
         serve_many();
         for (unsigned rank = 0; rank < RANKS; rank++) {
-            read_rank(rank, true); /* late: asks for all */
+            read_rank(rank, true); /* late: asks for all messages */
             until_heard(rank);
         }
         serve_many();
@@ -308,7 +309,7 @@ static void test_a_gap_is_filled(void **state)
     assert_int_equal(stats(0).missed, 0);
 }
 
-/* The missed message was not kept, or no longer. */
+/* The missed message was never kept, or is no longer kept. */
 static void test_a_gap_stays(void **state)
 {
     for (unsigned lost = 0; lost < 2; lost++) {
@@ -424,7 +425,7 @@ static void test_when_a_clear_is_published(void **state)
         setup(state);
         open_engine(sglang == 1 ? "sglang-0.5" : "vllm-0.25", true, 10);
         sim_publisher_step(publisher, 1, false);
-        assert_int_equal(sim_publisher_number(publisher, 0), sglang); /* the cache begins */
+        assert_int_equal(sim_publisher_number(publisher, 0), sglang); /* SGLang's first event */
         serve(0, 1);
         uint64_t before = sim_publisher_number(publisher, 0);
         sim_model_forget(ranks.models[0], true);

@@ -1,6 +1,7 @@
 /* From an engine's events and the routers' reports of answers to beliefs about checkpoints; the
- * engine simulator's cache is the truth. Conversations go on, begin alike, part, come at once, and
- * some bypass the routers. Only one test may include this file: the world is a variable. */
+ * engine simulator's cache is the truth. Conversations go on, begin alike, diverge, or come at the
+ * same time; some bypass the routers. Only one test may include this file, because `w` is a global
+ * variable. */
 #ifndef TESTS_UNIT_ENGINE_SIM_KV_TALKS_H
 #define TESTS_UNIT_ENGINE_SIM_KV_TALKS_H
 
@@ -27,7 +28,7 @@ enum {
 
 struct talk {
     uint32_t ids[TOKENS];
-    uint32_t ends[TOKENS]; /* bytes of text up to and with this token: some have none */
+    uint32_t ends[TOKENS]; /* bytes of text up to and with each token: a token may have no bytes */
     unsigned tokens, bytes;
     char text[BYTES];
     bool told; /* requests come through a router */
@@ -36,8 +37,8 @@ struct talk {
     bool has_request;
     struct sim_request request;
     uint64_t sent_ms;
-    unsigned asked_tokens, asked_bytes; /* of the last prompt */
-    bool tokens_told;                   /* the engine reports them on request */
+    unsigned asked_tokens, asked_bytes; /* tokens requested for the last prompt */
+    bool tokens_told;                   /* the engine reports tokens on request */
 };
 
 struct seen {
@@ -45,24 +46,24 @@ struct seen {
     bool held;
 };
 
-/* Ways to report cached tokens. */
+/* How an engine reports cached tokens. */
 enum lie { TRULY, ZERO, ZERO_LATER, ALL, ROUNDED };
 
 struct setting {
     const char *form;
     enum lie lie;
-    bool forgets;      /* the whole cache, half way, without an event */
+    bool forgets;      /* empties the cache half way, without an event */
     bool other;        /* the feed is another engine's, with other conversations */
     unsigned joins;    /* % of the steps before the reader begins, without a replay */
-    unsigned zeros;    /* one message of so many has number 0 */
-    unsigned restarts; /* every so many steps the engine begins anew; only its feed shows that */
+    unsigned zeros;    /* 1 in `zeros` messages has number 0 */
+    unsigned restarts; /* steps between the engine's restarts, which only the feed shows */
     unsigned block, cache_blocks;
-    unsigned past;   /* % of conversations that bypass the routers */
-    unsigned losses; /* of messages, in % */
+    unsigned past;   /* % of conversations bypassing the routers */
+    unsigned losses; /* share of lost messages, in % */
     bool copies, untold, one_at_a_time;
     bool repeats;     /* the same prompt again and again, and the same answer */
     bool events_late; /* events of the last blocks come after the answer */
-    unsigned late_ms; /* delay of a router's report of an answer; the next turn comes at once */
+    unsigned late_ms; /* delay of a router's report of an answer; the next turn does not wait */
     double ask;       /* share of the prompts' bytes with a request for tokens */
 };
 
@@ -75,20 +76,20 @@ struct world {
     struct sim_kv_events *events;
     struct sim_model *model;
     uint64_t number, now_ns;
-    struct kv_told late[LATE_MAX]; /* that wait, the oldest first */
+    struct kv_told late[LATE_MAX]; /* waiting reports, the oldest first */
     unsigned late_count;
-    struct talk *next; /* goes on at once */
+    struct talk *next; /* this conversation goes on at once */
     struct kv_budget budget;
     uint64_t bytes, bytes_asked;
-    uint32_t forks[SYSTEMS]; /* tokens that a conversation's first prompt found, of a system text */
+    uint32_t forks[SYSTEMS]; /* tokens cached at a conversation's first prompt, by system text */
     struct talk talks[TALKS];
     struct seen seen[SEEN];
     unsigned right, wrong_gone, wrong_held;
-    unsigned said_in_vain; /* while events were distrusted */
+    unsigned said_in_vain; /* beliefs given while events were distrusted */
     struct sim_model *other;
     struct talk others[TALKS];
-    bool reads;          /* the reader has begun, */
-    uint64_t until_lost; /* and had so many answers when the trust ended */
+    bool reads;          /* the reader has begun */
+    uint64_t until_lost; /* answers until the reader lost trust */
 };
 
 static struct world w;
@@ -144,7 +145,7 @@ static inline void token_add(struct talk *t, uint32_t id, unsigned bytes)
     t->ends[t->tokens++] = t->bytes;
 }
 
-/* Words of one to eight bytes, as a text of that number. */
+/* Appends words of 1 to 8 bytes; `number` selects the text. */
 static inline void words_add(struct talk *t, uint64_t number, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
@@ -389,7 +390,7 @@ static inline bool any_under_way(void)
     return false;
 }
 
-/* One more turn, or another conversation. */
+/* Adds a turn, or begins another conversation. */
 static inline void go_on(struct talk *t, struct sim_model *model)
 {
     bool again = w.setting->repeats && t->tokens > 0;
@@ -516,7 +517,7 @@ static inline void world_end(void)
     kv_paths_destroy(w.paths);
 }
 
-/* Shares of all checkpoints looked at, in percent. */
+/* The share of right beliefs among all checkpoints looked at, in percent. */
 static inline double right_share(void)
 {
     return 100.0 * w.right / (w.right + w.wrong_gone + w.wrong_held);
@@ -527,7 +528,7 @@ static inline double wrong_gone_share(void)
     return 100.0 * w.wrong_gone / (w.right + w.wrong_gone + w.wrong_held);
 }
 
-/* Share of the answers with known blocks, in percent. */
+/* The share of answers with known blocks, in percent. */
 static inline double tied_share(void)
 {
     struct kv_reader_stats t = kv_reader_stats(w.reader);

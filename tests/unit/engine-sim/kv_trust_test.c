@@ -1,8 +1,8 @@
-/* Answers that contradict events. */
+/* Answers in contradiction to events. */
 #include "tests/unit/engine-sim/kv_talks.h"
 
-/* The tree's content is compared with the answers' cached tokens. If every prompt is reported fully
- * cached, half of the answers are tied, and rightly: only answers are stored then. */
+/* The tree's content is compared with the answers' cached tokens. If every prompt is reported as
+ * fully cached, half of the answers are tied, and rightly: only answers are stored then. */
 static void test_events_that_contradict_are_not_believed(void **state)
 {
     enum { EITHER = 2 };
@@ -33,13 +33,13 @@ static void test_events_that_contradict_are_not_believed(void **state)
           .ask = 0.02},
          1},
         {{.form = "vllm-0.24", .block = 16, .cache_blocks = 9000, .joins = 50, .ask = 0.02}, 0},
-        /* Number 0 is no excuse, and a restart no lie. */
+        /* Messages with number 0 do not excuse a contradiction, and a restart is none. */
         {{.form = "vllm-0.24", .block = 16, .cache_blocks = 1500, .other = true, .zeros = 300}, 1},
         {{.form = "vllm-0.24", .block = 16, .cache_blocks = 1500, .other = true, .zeros = 9}, 1},
         {{.form = "vllm-0.24", .block = 16, .cache_blocks = 600, .copies = true, .restarts = 150},
          0},
         {{.form = "sglang-0.5", .block = 64, .cache_blocks = 375, .past = 25, .restarts = 500}, 0},
-        /* The blocks of a prompt are there already, but the usage denies that. */
+        /* The prompt's blocks are cached already, but the usage denies it. */
         {{.form = "sglang-0.5", .block = 1, .cache_blocks = 24000, .repeats = true}, 0},
         {{.form = "sglang-0.5", .block = 16, .cache_blocks = 6000, .repeats = true}, 0},
         {{.form = "sglang-0.5", .block = 1, .cache_blocks = 24000, .repeats = true, .joins = 5}, 0},
@@ -53,7 +53,7 @@ static void test_events_that_contradict_are_not_believed(void **state)
             assert_int_equal(t.disbelieved, cases[i].disbelieved);
         assert_int_equal(kv_reader_state(w.reader) == KV_READER_CONTRADICTS, t.believed_ms > 0);
         assert_int_equal(w.said_in_vain, 0);
-        if (cases[i].setting.lie == ZERO) /* which is no lie: it reports nothing */
+        if (cases[i].setting.lie == ZERO) /* which says nothing, so it is no lie */
             assert_true(tied_share() >= 95);
         if (t.believed_ms > 0) {
             kv_reader_tick(w.reader, t.believed_ms);
@@ -64,7 +64,7 @@ static void test_events_that_contradict_are_not_believed(void **state)
     }
 }
 
-/* Each conversation finds nothing once, and afterwards its newly stored blocks. */
+/* Each conversation finds nothing once, and afterwards finds the newly stored blocks. */
 static void test_a_cache_that_is_emptied_in_silence(void **state)
 {
     static const struct setting setting = {

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-/* The simulator's files are no library: its tests include them whole. */
+/* The simulator's files are no library: the tests include them whole. */
 #include "tests/engine-sim/cache.c" // NOLINT(bugprone-suspicious-include)
 #include "tests/engine-sim/model.c" // NOLINT(bugprone-suspicious-include)
 #undef NONE
@@ -58,7 +58,7 @@ static void test_one_request(void **state)
     sim_model_destroy(m);
 }
 
-/* The second turn includes the first one's prompt and answer, and pays only for new tokens. */
+/* The second turn includes the first turn's prompt and answer, and pays only for new tokens. */
 static void test_second_turn_is_cached(void **state)
 {
     (void)state;
@@ -77,7 +77,7 @@ static void test_second_turn_is_cached(void **state)
     assert_int_equal(sim_model_submit(m, &b, now), 0);
     assert_int_equal(b.cached_tokens, 112);
     assert_next(m, now + 400000); /* 116 - 112 tokens */
-    /* The same prompt again: the last token is computed anyway, so its block is no hit. */
+    /* The same prompt again: the last token is computed anyway, so the last block is no hit. */
     assert_int_equal(sim_model_submit(m, &c, now + MS), 0);
     assert_int_equal(c.cached_tokens, 80);
     assert_next(m, now + MS + 1600000);
@@ -105,7 +105,7 @@ static void test_prefill_is_one_queue(void **state)
     sim_model_abort(m, &r[2], 25 * MS);
     sim_model_check(m);
     assert_int_equal(r[2].generated, 0);
-    /* Half was computed: its 50 tokens left three full blocks behind. */
+    /* Half was computed: the 50 tokens left three full blocks behind. */
     assert_int_equal(sim_cache_match(sim_model_cache(m), r[2].chain.blocks, 6), 3);
     assert_true(sim_model_next_event_ns(m) == SIM_NEVER);
     for (int i = 0; i < 3; i++)
@@ -113,7 +113,7 @@ static void test_prefill_is_one_queue(void **state)
     sim_model_destroy(m);
 }
 
-/* A step that begins during a prefill carries one chunk of it. */
+/* A step during a prefill carries a chunk of the prefill. */
 static void test_prefill_slows_decode(void **state)
 {
     (void)state;
@@ -132,7 +132,7 @@ static void test_prefill_slows_decode(void **state)
     assert_next(m, 41 * MS);                          /* 10 ms and 200 tokens */
     assert_next(m, 51 * MS);                          /* the prefill ends */
     assert_next(m, 61 * MS);                          /* 10 ms and the remaining 100 tokens */
-    assert_int_equal(b.generated, 1); /* a request that comes during a step waits for the next */
+    assert_int_equal(b.generated, 1); /* a request during a step waits for the next step */
     assert_next(m, 71 * MS);
     assert_int_equal(a.generated, 5);
     assert_int_equal(b.generated, 2);
@@ -144,7 +144,7 @@ static void test_prefill_slows_decode(void **state)
     sim_model_destroy(m);
 }
 
-/* An adapter is loaded before the first prefill, and the one unused for longest makes room. */
+/* An adapter is loaded before the first prefill, and replaces the adapter unused for longest. */
 static void test_adapters_have_slots(void **state)
 {
     (void)state;
@@ -240,8 +240,8 @@ static void test_tier(void **state)
         uint64_t family, cached, tier, ns;
     } turns[] = {
         {1, 0, 0, 30 * MS},
-        {2, 0, 0, 30 * MS},               /* evicts all of 1 but its first block */
-        {1, 288, 272, 2720000 + 1200000}, /* 272 come back at 0.01 ms, 12 are computed */
+        {2, 0, 0, 30 * MS},               /* evicts all blocks of 1 but the first */
+        {1, 288, 272, 2720000 + 1200000}, /* 272 come back at 0.01 ms each, 12 are computed */
         {1, 288, 0, 1200000},
     };
     uint64_t now = 0;
@@ -271,7 +271,7 @@ static void parts_init(struct sim_request *r, uint64_t a, uint64_t b, uint64_t c
         r->chain.blocks[i] = parts[i / 2] * 10 + i % 2;
 }
 
-/* A part is reused anywhere, even behind a missing part; and partly computed again. */
+/* A part is reused at any place, even behind a missing part, and is then partly computed again. */
 static void test_any_place(void **state)
 {
     (void)state;
@@ -286,7 +286,7 @@ static void test_any_place(void **state)
     assert_int_equal(sim_model_submit(m, &a, 0), 0);
     sim_model_advance(m, SIM_NEVER - 1);
     assert_int_equal(sim_model_reusable(m, &b.chain), 4);
-    assert_true(sim_model_displaced(m, &b.chain, 4, 1e18) < 1e-9); /* room is left */
+    assert_true(sim_model_displaced(m, &b.chain, 4, 1e18) < 1e-9); /* nothing needs to be evicted */
     uint64_t now = 3600ull * 1000 * MS;
     assert_int_equal(sim_model_submit(m, &b, now), 0);
     assert_int_equal(b.cached_tokens, 64);
@@ -299,7 +299,7 @@ static void test_any_place(void **state)
     sim_model_destroy(m);
 }
 
-/* Random traffic on a cache that is far too small: everything ends, nothing is lost. */
+/* Random traffic on a far too small cache: everything ends, nothing is lost. */
 static void test_random_traffic(void **state)
 {
     (void)state;
@@ -369,7 +369,7 @@ static void test_tokens(void **state)
     assert_int_equal(i, sizeof wanted / sizeof wanted[0]);
 }
 
-/* Long texts are cut by other code than short ones, but into the same tokens. */
+/* Long texts are cut by other code than short texts, but into the same tokens. */
 static void test_long_texts_are_cut_alike(void **state)
 {
     (void)state;

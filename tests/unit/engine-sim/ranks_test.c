@@ -29,7 +29,7 @@ static struct sim_ranks ranks_of(enum sim_balance balance)
     return s;
 }
 
-/* Runs one request alone, at its own time; returns the rank and its cached tokens. */
+/* Runs a request alone; returns the rank, and the tokens cached there. */
 static unsigned run(struct sim_ranks *s, uint64_t family, int rank, uint64_t *now_ns,
                     uint64_t *cached)
 {
@@ -104,7 +104,7 @@ static void test_the_least_loaded_rank(void **state)
     sim_ranks_close(&s);
 }
 
-/* SGLang: one after the other, whatever their load. */
+/* SGLang: the ranks in turn, whatever their load. */
 static void test_round_robin(void **state)
 {
     (void)state;
@@ -120,7 +120,7 @@ static void test_round_robin(void **state)
     sim_ranks_close(&s);
 }
 
-/* Ranks do not wait for each other, and each has its own limit. */
+/* Ranks do not wait for each other, and each has a separate limit. */
 static void test_ranks_compute_side_by_side(void **state)
 {
     (void)state;

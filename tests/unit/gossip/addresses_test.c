@@ -1,4 +1,4 @@
-/* Several gossips on a network in virtual time: addresses of the others. */
+/* Several gossips on a network in virtual time: how a node learns the others' addresses. */
 #include "tests/lib/test.h"
 
 #include <stdio.h>
@@ -32,15 +32,15 @@ static void wall_set(unsigned a, unsigned b, bool there)
     walls[a][b] = walls[b][a] = there;
 }
 
-/* Handshakes take the time, one for each pair. Few large clusters are tried, one with loss and one
- * with advertised addresses. */
+/* The handshake of each pair takes the most time. So only a few large clusters are tried: a cluster
+ * with loss and a cluster with advertised addresses. */
 static bool tried(unsigned count, uint64_t seed)
 {
     return count < 16 || (count == 16 ? seed <= 6 : seed == 2 || seed == 3);
 }
 
-/* Routers that listen on 0.0.0.0 knew each other without an address, and without a session. When
- * the one that all had joined left, each believed all others dead, for ever. */
+/* Routers listening on 0.0.0.0 knew each other without an address, and without a session. When the
+ * common seed left, each believed all others dead, for ever. */
 static void test_one_seed_makes_a_mesh_that_outlives_it(void **state)
 {
     (void)state;
@@ -60,7 +60,7 @@ static void test_one_seed_makes_a_mesh_that_outlives_it(void **state)
             net_for(net, 15 * SECOND);
             for (unsigned i = 1; i < net->world.count; i++)
                 assert_true(net_stats(net, i).died <=
-                            1); /* the seed, if no other reported it first */
+                            1); /* the seed, unless another node reported it */
             assert_true(net_meshed(net));
             net_item(net, 1);
             assert_true(net_run(net, net->world.now_us + SECOND, net_converged));
@@ -69,9 +69,9 @@ static void test_one_seed_makes_a_mesh_that_outlives_it(void **state)
     }
 }
 
-/* One name for all, behind an address that leads to any of them. A router that had met one other
- * stopped looking. Two pairs never learned of each other, and a router that met itself asked again
- * every five seconds. */
+/* All routers have the same seed, a virtual address in front of all of them. A router stopped
+ * looking once it had met another router. Two pairs never learned of each other, and a router asked
+ * again every five seconds after meeting itself. */
 static void test_one_virtual_address_makes_a_mesh(void **state)
 {
     (void)state;
@@ -99,7 +99,7 @@ static void test_one_virtual_address_makes_a_mesh(void **state)
     }
 }
 
-/* The pairs that met first were apart for long: an occasional knock brings them together. */
+/* Before the fix, two pairs stayed apart for long: an occasional knock brings them together. */
 static void test_two_halves_behind_a_virtual_address_find_each_other(void **state)
 {
     (void)state;
@@ -122,7 +122,7 @@ static void test_two_halves_behind_a_virtual_address_find_each_other(void **stat
     net_finish(net);
 }
 
-/* Routers at the ends of a chain have to learn of each other from a node that has just met both. */
+/* Routers at the ends of a chain have to learn of each other from a node in contact with both. */
 static void test_any_connected_seeds_make_a_mesh(void **state)
 {
     (void)state;
@@ -141,7 +141,7 @@ static void test_any_connected_seeds_make_a_mesh(void **state)
     }
 }
 
-/* A node that joins later, when digests are long equal, is met by all as well. */
+/* All nodes also meet a late joiner, when the digests have long been equal. */
 static void test_a_late_one_is_met_by_all(void **state)
 {
     (void)state;
@@ -157,7 +157,7 @@ static void test_a_late_one_is_met_by_all(void **state)
     net_finish(net);
 }
 
-/* Some still have a session with the former life: a full mesh is not enough. */
+/* Some nodes still have a session with the former life: a full mesh is not enough. */
 static bool found_elsewhere(struct net *net)
 {
     for (unsigned i = 0; i < 5; i++)
@@ -166,7 +166,7 @@ static bool found_elsewhere(struct net *net)
     return net_meshed(net);
 }
 
-/* A pod that restarts has its old name and a new address; the seed is another pod. */
+/* A pod restarts with the old name at a new address; the seed is another pod. */
 static void test_a_restart_elsewhere_is_found(void **state)
 {
     (void)state;
@@ -202,8 +202,8 @@ static bool place_known(struct net *net)
     return member_at(net, 4, 3).address.port != 0;
 }
 
-/* Number 2 learned the address of number 3, and never got an answer from there. It goes on trying.
- * Number 4 learns from number 2 only addresses of met members. */
+/* Node 2 learned the address of node 3, never got an answer from there, and goes on trying. Node 4
+ * learns from node 2 only addresses of met members. */
 static void test_what_was_only_heard_is_not_handed_on(void **state)
 {
     (void)state;
@@ -226,12 +226,12 @@ static void test_what_was_only_heard_is_not_handed_on(void **state)
     assert_int_equal(member_at(net, 4, 1).address.ip[3], 1);
     assert_int_equal(member_at(net, 4, 1).address.port, 7000);
     assert_int_equal(member_at(net, 4, 3).address.port, 0);
-    /* Number 4 asks for the address as soon as it meets a node that knows. */
+    /* Node 4 asks for the address as soon as it meets a node with the address. */
     assert_int_equal(member_at(net, 4, 0).state, GOSSIP_ALIVE);
     wall_set(4, 0, false);
     wall_set(4, 3, false);
     assert_true(net_run(net, net->world.now_us + 3 * SECOND, place_known));
-    net_for(net, 120 * MS); /* dialled at that time, not in turn */
+    net_for(net, 120 * MS); /* dialled when learned, not in turn */
     assert_true(member_at(net, 4, 3).session && member_at(net, 3, 4).session);
     net->world.net.block = NULL;
     assert_true(net_run(net, net->world.now_us + 2 * SECOND, net_meshed));
@@ -243,8 +243,8 @@ static bool new_life_known(struct net *net)
     return member_at(net, 1, 3).incarnation >> 16 == 1700000100000;
 }
 
-/* Number 1 learns from others that number 3 lives anew, not from number 3. The address of the
- * earlier life is not passed on. */
+/* Node 1 learns from others, not from node 3, of node 3's restart. The address of the earlier life
+ * is not passed on. */
 static void test_where_an_earlier_life_was_is_not_handed_on(void **state)
 {
     (void)state;
@@ -270,8 +270,8 @@ static void test_where_an_earlier_life_was_is_not_handed_on(void **state)
     net_finish(net);
 }
 
-/* Nor is the address of a node that only others hear now: the node may have moved. Its own
- * statement in this life is passed on. */
+/* Nor is an address passed on while only others hear the node there: the node may have moved. The
+ * node's own statement in this life is passed on. */
 static void test_where_a_silent_one_was_heard_is_not_handed_on(void **state)
 {
     (void)state;
@@ -297,8 +297,7 @@ static void test_where_a_silent_one_was_heard_is_not_handed_on(void **state)
     net_finish(net);
 }
 
-/* A router that listens on all addresses learns from its peers where they see it, and publishes
- * that address. */
+/* A router listening on all addresses learns the right address from peers, and publishes it. */
 static void test_a_router_learns_where_it_is(void **state)
 {
     (void)state;
@@ -319,9 +318,9 @@ static void test_a_router_learns_where_it_is(void **state)
     net_finish(net);
 }
 
-/* The seed advertises an address that leads nowhere, as behind a port mapping that has gone. Peers
- * reach the seed at its packets' source. The advertised address costs one lost hello, not one each
- * time. */
+/* The seed advertises an unreachable address, as behind a removed port mapping. Peers reach the
+ * seed at the source of the packets. The advertised address costs a single lost hello, not a hello
+ * each time. */
 static void test_an_advertised_address_that_is_wrong_harms_nobody(void **state)
 {
     (void)state;
@@ -344,8 +343,8 @@ static void test_an_advertised_address_that_is_wrong_harms_nobody(void **state)
     net_finish(net);
 }
 
-/* Number 2 has only heard of number 3, and another router lives now at the address: that router
- * answers, and the address is forgotten. */
+/* Node 2 has only heard of node 3, and another router lives now at the address. The other router
+ * answers, and node 2 forgets the address. */
 static void test_an_address_at_which_another_answers_is_forgotten(void **state)
 {
     (void)state;
@@ -371,8 +370,8 @@ static void test_an_address_at_which_another_answers_is_forgotten(void **state)
     net_finish(net);
 }
 
-/* Number 0 sees number 2 through a translation, at an address without use for the others. Its
- * report must not replace an address that answers. */
+/* Node 0 sees node 2 through a translation, at an address useless to the others. The report must
+ * not replace a working address. */
 static void test_a_hint_replaces_nothing_that_answers(void **state)
 {
     (void)state;
@@ -399,7 +398,7 @@ static void test_a_hint_replaces_nothing_that_answers(void **state)
     net_finish(net);
 }
 
-/* 1 and 2 share a machine, and 1 joined through the loopback. */
+/* Nodes 1 and 2 share a machine, and node 1 joined through the loopback. */
 static void test_a_loopback_is_not_told_to_other_machines(void **state)
 {
     (void)state;
@@ -433,8 +432,7 @@ static bool between_1_and_2(void *context, unsigned from, unsigned to, const uin
     return (from == 1 && to == 2) || (from == 2 && to == 1);
 }
 
-/* A node that looks for a member asks others for the address: a few packets a second, not a
- * flood. */
+/* A node in search of a member asks others for the address: a few packets a second, not a flood. */
 static void test_looking_for_one_is_cheap(void **state)
 {
     (void)state;
@@ -445,7 +443,7 @@ static void test_looking_for_one_is_cheap(void **state)
     net_for(net, 10 * SECOND);
     uint64_t packets = net->world.net.packets;
     net_for(net, 10 * SECOND);
-    /* Keep-alives; probes of each other through helpers; hellos and questions. */
+    /* Keep-alives; helpers' probes; hellos and questions. */
     assert_true(net->world.net.packets - packets <
                 10 * (8 * 7 * 5 * 11 / 10 + 2 * (4 * 4 * 3 + 1 + 2 * 3)));
     net->world.net.block = NULL;
@@ -458,8 +456,8 @@ static bool seed_shared(const struct net *net, unsigned index)
     return net->nodes[index].gossip->seeds[0].shared;
 }
 
-/* Another router got the address of a dead one. The address counted as shared for ever, and routers
- * that had only that address did not find the new router. */
+/* A new router got the address of a dead router. The address counted as shared for ever, and
+ * routers with only that address did not find the new router. */
 static void test_an_address_that_another_router_got_is_its_own(void **state)
 {
     (void)state;
@@ -481,8 +479,8 @@ static void test_an_address_that_another_router_got_is_its_own(void **state)
     net_finish(net);
 }
 
-/* A seemingly shared address is asked now and then, and is one router's own after a while; a
- * virtual address stays shared. */
+/* A seemingly shared address is asked now and then, and counts as a single router's again after a
+ * while; a virtual address stays shared. */
 static void test_a_shared_address_is_looked_at_again(void **state)
 {
     (void)state;
@@ -511,8 +509,8 @@ static void test_a_shared_address_is_looked_at_again(void **state)
     net_finish(net);
 }
 
-/* Seeds were put into another order, as DNS does, while a hello to this node itself was on its way
- * home. The hello then named whichever seed had that number. */
+/* The order of seeds changed, as with DNS, while a hello to this node itself was on the way back.
+ * The hello then stood for whichever seed had the same number. */
 static void test_a_hello_that_comes_home_finds_its_seed(void **state)
 {
     (void)state;

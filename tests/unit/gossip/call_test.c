@@ -1,4 +1,4 @@
-/* Both ends of a call, bytes carried by hand in pieces of any size. */
+/* Both ends of a call; the test carries the bytes, in pieces of any size. */
 #include "tests/lib/test.h"
 
 #include <stdlib.h>
@@ -23,8 +23,8 @@ struct ends {
     uint8_t kind;
     bool asked, done;
     struct buf answer; /* as received by the client */
-    uint64_t to_send;  /* bytes of answer still to be made by the server */
-    size_t out_max;    /* maximum that ever waited on the server's side */
+    uint64_t to_send;  /* bytes of the answer still to be made */
+    size_t out_max;    /* most bytes ever waiting at the server */
 };
 
 static void ends_open(struct ends *e, uint64_t answer_bytes)
@@ -102,7 +102,7 @@ static void server_answer(struct ends *e, uint64_t *made)
         e->out_max = gossip_call_out(e->server)->len;
 }
 
-/* Moves at most `piece` waiting bytes of one call into the other. */
+/* Moves at most `piece` waiting bytes from a call to the other call. */
 static int carry(struct gossip_call *from, struct gossip_call *to, size_t piece)
 {
     struct buf *out = gossip_call_out(from);
@@ -237,7 +237,7 @@ static void test_changed_records(void **state)
         int err = carry(e.client, e.server, 1000);
         if (err == ERR_OK)
             err = server_step(&e);
-        /* A greater length waits for bytes that never come. */
+        /* A greater length waits for missing bytes. */
         assert_false(e.asked);
         if (err < 0) /* and the call stays refused */
             assert_true(gossip_call_feed(e.server, SLICE("x")) < 0);
@@ -259,7 +259,7 @@ static void test_changed_records(void **state)
     }
 }
 
-/* A cut answer is never taken for a whole one. */
+/* A cut answer is never mistaken for a whole answer. */
 static void test_early_close(void **state)
 {
     (void)state;
@@ -278,7 +278,7 @@ static void test_early_close(void **state)
     }
 }
 
-/* A recorded client's stream, sent to a server again: a welcome and no more. */
+/* A recorded client's stream, sent to a server again, gets only a welcome. */
 static void test_replayed_stream(void **state)
 {
     (void)state;
@@ -313,7 +313,7 @@ static void test_oversized(void **state)
     assert_int_equal(gossip_call_feed(e.server, slice_of(bytes, 55)), ERR_SYNTAX);
     ends_close(&e);
 
-    ends_open(&e, 0); /* a length that is not a hello's is refused at once */
+    ends_open(&e, 0); /* any length but a hello's is refused at once */
     assert_int_equal(gossip_call_feed(e.server, SLICE("\xff\xff")), ERR_OK);
     assert_int_equal(server_step(&e), ERR_SYNTAX);
     ends_close(&e);
@@ -338,7 +338,7 @@ static void test_oversized(void **state)
     ends_close(&e);
 }
 
-/* A client that goes on after its request, a server that goes on after the end. */
+/* A client sends more after the request, or a server sends more after the end. */
 static void test_talks_on(void **state)
 {
     (void)state;
@@ -352,7 +352,7 @@ static void test_talks_on(void **state)
     assert_int_equal(gossip_call_end(e.server), ERR_CLOSED);
     ends_close(&e);
 
-    ends_open(&e, 0); /* in one piece with the request */
+    ends_open(&e, 0); /* together with the request */
     ends_shake(&e);
     assert_int_equal(buf_append_char(gossip_call_out(e.client), 'x'), ERR_OK);
     assert_int_equal(carry(e.client, e.server, 1000), ERR_OK);
@@ -365,7 +365,7 @@ static void test_talks_on(void **state)
     ends_close(&e);
 }
 
-/* A client with other versions, and one from before versions. */
+/* A client with other versions, and a client from before versions. */
 static void test_a_client_that_is_not_understood_is_told_so(void **state)
 {
     (void)state;
@@ -400,7 +400,7 @@ static void test_a_client_that_is_not_understood_is_told_so(void **state)
     }
 }
 
-/* A server with the key that breaks the protocol: each record, and the client's reaction. */
+/* A server with the key breaks the protocol: each record, and the client's reaction. */
 static void test_server_misbehaves(void **state)
 {
     (void)state;
@@ -488,8 +488,8 @@ static void test_wrong_and_next_key(void **state)
     ends_close(&e);
 }
 
-/* Same keys, same pattern: only the prologue distinguishes a hello of calls from one of
- * datagrams. */
+/* The same keys and the same pattern: only the prologue distinguishes a call's hello from a
+ * datagram's. */
 static void test_apart_from_datagrams(void **state)
 {
     (void)state;

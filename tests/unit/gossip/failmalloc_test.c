@@ -1,4 +1,4 @@
-/* No memory: two members meet, push deltas, send messages and part; a call between them. */
+/* Out of memory while two members meet, push deltas, send messages, call each other and part. */
 #include "tests/lib/failmalloc.h"
 
 #include "base/check.h"
@@ -69,7 +69,7 @@ static void two_members(bool may_fail)
         talk(may_fail);
         failmalloc_enough();
         net_for(net, 3 * S);
-        assert_true(net_meshed(net)); /* no earlier failure keeps them apart */
+        assert_true(net_meshed(net)); /* the failures have no lasting effect */
         uint64_t messages = n->messages, applied = n->applied;
         assert_true(may_fail || (messages == 1 && applied == DELTAS));
         talk(false);

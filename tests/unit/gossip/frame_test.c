@@ -42,7 +42,7 @@ static void test_a_delta_round_trips_and_the_largest_fits(void **state)
     assert_true(gossip_frame_write_delta(&w, &f));
     assert_int_equal(read_one(wire_written(&w), &out), 1);
     assert_int_equal(out.delta.group, 1022);
-    assert_false(gossip_frame_write_delta(&w, &f)); /* no room for two, and nothing is torn */
+    assert_false(gossip_frame_write_delta(&w, &f)); /* no room for two; the packet stays whole */
     assert_int_equal(gossip_frame_packet_check(slice_of((char *)bytes, wire_written(&w)), false),
                      0);
 }
@@ -121,8 +121,8 @@ static void test_members_round_trip(void **state)
     }
 }
 
-/* A place of another kind, one of another length, more places than are kept, and bytes behind the
- * known fields: skipped. */
+/* An address of another kind, an address of another length, more addresses than are kept, and bytes
+ * behind the known fields are all skipped. */
 static void test_what_a_later_version_says_of_members_is_passed_over(void **state)
 {
     (void)state;
@@ -201,7 +201,7 @@ static void test_malformed_frames_are_refused(void **state)
     BAD("\x00");                                                  /* no length */
     BAD("\x00\x05xx");                                            /* longer than the packet */
     BAD("\x00\x09\x08\x00\x01\x00\x00\x00\x00\x00\x01");          /* delta: no bytes */
-    BAD("\x00\x0a\x09\x04\x01\x00\x00\x00\x00\x00\x01x");         /* all of it is head */
+    BAD("\x00\x0a\x09\x04\x01\x00\x00\x00\x00\x00\x01x");         /* only a head */
     BAD("\x00\x0a\x07\x00\x01\x00\x00\x00\x00\x00\x01x");         /* no number in the head */
     BAD("\x00\x0a\x08\x00\x00\x00\x00\x00\x00\x00\x01x");         /* epoch 0 */
     BAD("\x00\x0a\x08\x00\x01\x00\x00\x00\x00\x00\x00x");         /* number 0 */
@@ -209,7 +209,7 @@ static void test_malformed_frames_are_refused(void **state)
     BAD("\x02\x09\x01\x00\x00\x00\x00\x00\x01\x00\x00");          /* nack: a range of length 0 */
     BAD("\x02\x07\x01\x00\x00\x00\x00\x00\x21");                  /* 33 ranges */
     BAD("\x03\x06\x01\x00\x00\x00\x00\x00");                      /* gone: no number */
-    /* Members: no name, state 4, port 0, an entry that is cut. */
+    /* Members: no name, state 4, port 0, a cut entry. */
     BAD("\x04\x0d\x0c\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00");
     BAD("\x04\x0e\x0d\x00\x00\x01\x00\x00\x00\x00\x00\x04\x01n\x00\x00");
     BAD("\x04\x16\x15\x00\x00\x01\x00\x00\x00\x00\x00\x00\x01n\x00\x01\x01\x06\x0a\x00\x00\x01\x00"
@@ -218,7 +218,7 @@ static void test_malformed_frames_are_refused(void **state)
     BAD("\x05\x05\x02\x01\x00\x00\x00"); /* no target */
     BAD("\x07\x13\x11\x01\x00\x00\x00\x00\x00\x01\x05\x00\x00\x00\x00\x00\x00\x00\x00\x00zz");
 #undef BAD
-    /* A part must have exactly the bytes that its place requires. */
+    /* A part must have exactly the length required at the index. */
     struct gossip_frame_part f = {
         .epoch = 1, .id = 1, .total = 1165, .index = 1, .bytes = SLICE("12345")};
     struct wire_writer w = writer();

@@ -32,8 +32,8 @@ static void test_first_delta_is_sent_at_once_and_the_next_at_the_cadence(void **
     net_item(net, 0);
     net_for(net, 1 * MS);
     assert_int_equal(net->latencies_len, 2);
-    assert_true(net_latency(net, 1) <= 300); /* one way */
-    net_item(net, 0);                        /* 1 ms after the flush: waits for the 10 ms */
+    assert_true(net_latency(net, 1) <= 300); /* in one direction */
+    net_item(net, 0);                        /* 1 ms after a flush, so it waits until 10 ms */
     net_for(net, 5 * MS);
     assert_int_equal(net->latencies_len, 2);
     net_for(net, 5 * MS);
@@ -65,7 +65,7 @@ static void test_loss_duplication_and_reordering_lose_nothing(void **state)
     }
 }
 
-/* Drops packets with a delta (longer than a keep-alive) to one node. */
+/* Drops packets with a delta (longer than a keep-alive) to node `to`. */
 struct drop {
     unsigned to, count;
 };
@@ -85,7 +85,7 @@ static void test_a_lost_last_delta_is_repaired_soon(void **state)
     (void)state;
     struct net *net = net_new_meshed(3, 3);
     net_for(net, SECOND);
-    net_item(net, 0); /* a packet of one item is 24 + 2 + 1 + 8 + 16 bytes */
+    net_item(net, 0); /* a packet with an item is 24 + 2 + 1 + 8 + 16 bytes */
     net_for(net, 50 * MS);
     net->latencies_len = 0;
     struct drop d = {.to = 2, .count = 1};
@@ -202,9 +202,9 @@ static void test_messages_arrive_whole_and_once(void **state)
     net_finish(net);
 }
 
-/* Numbers of messages began at 1 again for a member that was dead for an hour and then forgotten. A
- * member that had merely been suspended took them for repeats, for as long as they had been counted
- * before. It compared no states, and its clock stayed wrong. */
+/* A member was dead for an hour and then forgotten, so messages to it were numbered from 1 again. A
+ * merely suspended member took them for repeats for as long as they had been counted before. The
+ * member compared no states, and the clock stayed wrong. */
 static void test_messages_arrive_after_an_hour_of_absence(void **state)
 {
     (void)state;
@@ -305,8 +305,8 @@ static void test_a_joiner_adopts_a_vector(void **state)
     assert_int_equal(gossip_member_find(g, net_node(0), net->world.now_us, &m), 0);
     assert_int_equal(m.seq_applied, 35);
     assert_int_equal(net->nodes[2].lost, 0);
-    assert_false(net_has(net, 2, 0, 3)); /* the snapshot brings that */
-    assert_true(net_has(net, 2, 0, 25)); /* and the gap repair brings that */
+    assert_false(net_has(net, 2, 0, 3)); /* the snapshot brings item 3 */
+    assert_true(net_has(net, 2, 0, 25)); /* the gap repair brings item 25 */
     buf_free(&vector);
     net_finish(net);
 }
@@ -345,7 +345,7 @@ static uint64_t announced(const struct net *net, uint64_t epoch)
     return seq;
 }
 
-/* 1 announces to 0 its state of 2. */
+/* Node 1 announces to node 0 how much it has of node 2. */
 static void announce(struct net *net, uint64_t epoch, uint64_t seq)
 {
     uint8_t body[64];
@@ -358,7 +358,7 @@ static void announce(struct net *net, uint64_t epoch, uint64_t seq)
                        slice_of((const char *)body, wire_written(&w)));
 }
 
-/* Deltas that all have are settled for good: an overtaken vector takes nothing back. */
+/* Deltas known to all are settled for good: a late, older vector lowers nothing. */
 static void test_a_vector_that_was_overtaken_lowers_nothing(void **state)
 {
     (void)state;
@@ -368,7 +368,7 @@ static void test_a_vector_that_was_overtaken_lowers_nothing(void **state)
     assert_int_equal(announced(net, epoch), 9);
     announce(net, epoch, 7);
     assert_int_equal(announced(net, epoch), 9);
-    announce(net, epoch + 1, 1); /* of a later life, which begins anew */
+    announce(net, epoch + 1, 1); /* a later life begins anew */
     assert_int_equal(announced(net, epoch + 1), 1);
     announce(net, epoch, 10);
     assert_int_equal(announced(net, epoch + 1), 1);

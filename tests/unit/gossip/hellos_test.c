@@ -24,7 +24,8 @@ static unsigned taken(const struct gossip_address *from)
     return count;
 }
 
-/* A data centre has one prefix: a flood from there must not use up the members' budget. */
+/* All addresses of a data centre have the same prefix: a flood from there must not use up the
+ * members' budget. */
 static void test_addresses_of_one_prefix_are_sources_of_their_own(void **state)
 {
     (void)state;

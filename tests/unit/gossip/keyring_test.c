@@ -42,12 +42,12 @@ static void test_file(void **state)
     assert_memory_equal(&k.keys[1], &swapped.keys[0], sizeof k.keys[0]);
     assert_memory_equal(k.hash, swapped.hash, sizeof k.hash);
     assert_int_equal(parse(&k, "hash " HEX_A "\nold " HEX_B "\nkey " HEX_C, message), ERR_OK);
-    assert_memory_equal(&k, &swapped, sizeof k); /* both names are of the second key */
+    assert_memory_equal(&k, &swapped, sizeof k); /* "old" and "key" both name the second key */
     assert_int_equal(parse(&k, "hash " HEX_A "\nkey " HEX_B, message), ERR_OK);
     assert_int_equal(k.count, 1);
 }
 
-/* Clusters with one key file; the derivation without a name is that of earlier builds. */
+/* Clusters with the same key file; without a name, keys are derived as in earlier builds. */
 static void test_the_name_of_a_cluster_is_part_of_its_keys(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* More gossips on a network in virtual time than one group may have. */
+/* More gossips on a network in virtual time than a group may have. */
 #include "tests/lib/test.h"
 
 #include <stdio.h>
@@ -136,7 +136,7 @@ static void test_who_was_refused_is_let_in_when_there_is_room(void **state)
     net_finish(net);
 }
 
-/* A node died and comes back with an older life than the node in its place. */
+/* A node died; on return it is older than the successor. */
 static void test_who_sleeps_gets_its_place_back(void **state)
 {
     (void)state;
@@ -154,7 +154,8 @@ static void test_who_sleeps_gets_its_place_back(void **state)
     net_finish(net);
 }
 
-/* One member of a small cluster, wrong or of another build, refuses all others. They stay. */
+/* A member of a small cluster refuses all others, by mistake or because of another build. The
+ * others stay. */
 static void test_the_word_of_one_empties_nobody(void **state)
 {
     (void)state;
@@ -180,7 +181,7 @@ static void test_the_word_of_one_empties_nobody(void **state)
     }
 }
 
-/* A refusal sent is not a refusal received. */
+/* Refusals sent and refusals received are counted separately. */
 static void test_refusals_are_counted_apart(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Several gossips on a network in virtual time: packets that no node may believe, and floods. */
+/* Several gossips on a network in virtual time: forged and old packets, and floods. */
 #include "tests/lib/test.h"
 
 #include <stdlib.h>
@@ -73,8 +73,8 @@ static void test_replayed_and_forged_packets_change_nothing_and_get_no_answer(vo
     net_finish(net);
 }
 
-/* A hello of an earlier life, and 0 has received nothing of that life since its own restart. Only
- * the earlier session keeps the hello from being the beginning of an earlier life (stamps.h). */
+/* A hello of an earlier life, from which node 0 has received nothing since it restarted. Only the
+ * earlier session keeps the hello from being the beginning of an earlier life (stamps.h). */
 static void test_a_hello_of_before_the_session_is_refused_after_it(void **state)
 {
     (void)state;
@@ -127,8 +127,8 @@ static bool keep_welcomes(void *context, unsigned from, unsigned to, const uint8
     return true;
 }
 
-/* 1 dials 0 as a seed and as a member, and the later welcome overtakes the other. The keys of the
- * earlier welcome are void by then: 0 has those of the later hello. */
+/* Node 1 dials node 0 as a seed and as a member, and the second welcome arrives first. Then the
+ * keys of the first welcome are void: node 0 has those of the second hello. */
 static void test_a_welcome_that_was_overtaken_changes_nothing(void **state)
 {
     (void)state;
@@ -177,7 +177,7 @@ static void test_keys_rotate_without_losing_anybody(void **state)
     struct gossip_key next = old.keys[0];
     memset(next.psk, 5, sizeof next.psk);
     memset(next.id, 5, sizeof next.id);
-    /* Each step reaches the nodes one after the other, and takes longer than a session lasts. */
+    /* Each step reaches the nodes in turn, and takes longer than a session lasts. */
     for (unsigned step = 0; step < 3; step++) {
         for (unsigned i = 0; i < 3; i++) {
             struct gossip_keyring *k = &net->nodes[i].at->keyring;
@@ -204,8 +204,8 @@ static void test_keys_rotate_without_losing_anybody(void **state)
     net_finish(net);
 }
 
-/* A pod that starts with a file that the others have not read yet is two steps ahead. It begins
- * sessions with a key that they do not have. The pod was alone for ever, though both sides have the
+/* A pod starts with a key file two steps ahead of the others. The pod begins sessions with a key
+ * unknown to the others. Before the fix, the pod was alone for ever, though both sides have the
  * other key. */
 static void test_one_common_key_is_enough(void **state)
 {
@@ -232,7 +232,7 @@ static void test_a_peer_that_sends_rubbish_is_ignored_for_a_while(void **state)
 {
     (void)state;
     struct net *net = net_new_meshed(3, 25);
-    net->nodes[0].refuse = 16; /* the application finds so many deltas malformed */
+    net->nodes[0].refuse = 16; /* the application finds 16 deltas malformed */
     for (unsigned i = 0; i < 20; i++) {
         net_item(net, 2);
         net_for(net, 11 * MS);
@@ -248,7 +248,7 @@ static void test_a_peer_that_sends_rubbish_is_ignored_for_a_while(void **state)
     net_finish(net);
 }
 
-/* One bad node must not be able to have all others shut out: the sender is to blame. */
+/* A malicious node must not be able to have all others shut out: the sender is to blame. */
 static void test_rubbish_in_the_name_of_another_is_held_against_who_sent_it(void **state)
 {
     (void)state;
@@ -299,7 +299,7 @@ static void test_the_rate_is_kept(void **state)
     net_finish(net);
 }
 
-/* Number 0 does not dial: its admission of others shows. */
+/* Node 0 sends no hellos, so a session is proof of an accepted hello. */
 static bool hellos_of_0(void *context, unsigned from, unsigned to, const uint8_t *bytes, size_t len)
 {
     (void)context;
@@ -310,7 +310,7 @@ static bool hellos_of_0(void *context, unsigned from, unsigned to, const uint8_t
 
 enum forger { FORGER_ONE, FORGER_MANY, FORGER_MEMBER };
 
-/* Hellos that name the key and do not prove it, 100 each millisecond, until all have met. */
+/* Forges 100 hellos each millisecond, with the key's id but without a proof, until all have met. */
 static bool meet_under_flood(struct net *net, enum forger forger, unsigned ms)
 {
     uint8_t bytes[GOSSIP_HELLO_BYTES] = {GOSSIP_PACKET_HELLO};
@@ -333,8 +333,8 @@ static bool meet_under_flood(struct net *net, enum forger forger, unsigned ms)
     return false;
 }
 
-/* Each forged hello costs the router that opens it; 100,000 a second would take all of its time.
- * The router opens only a few of them, and still those of members. */
+/* Opening a forged hello costs time; 100,000 a second would take all the time. The router opens
+ * only a few of them, but still opens the members' hellos. */
 static void test_a_flood_of_forged_hellos_keeps_no_member_out(void **state)
 {
     (void)state;
@@ -347,7 +347,7 @@ static void test_a_flood_of_forged_hellos_keeps_no_member_out(void **state)
         net_for(net, 5 * SECOND);
         (void)meet_under_flood(net, forger, 1);
         uint64_t before = net_stats(net, 0).refused_hellos, began_us = net->world.now_us;
-        /* A member comes back, and a new one joins, unless the flood comes from everywhere. */
+        /* A member returns, and a new node joins, unless the flood comes from everywhere. */
         net_kill(net, 2);
         for (unsigned i = 0; i < 300; i++)
             (void)meet_under_flood(net, forger, 1);

@@ -47,7 +47,7 @@ static int join(unsigned i)
     return gossip_member_join(g, &said, false);
 }
 
-/* The table is full of this router and of dead ones, one death a millisecond. */
+/* The table is full: this router, and dead members, a death each millisecond. */
 static void fill(void)
 {
     for (unsigned i = 1; i < GOSSIP_MEMBERS_MAX; i++) {
@@ -64,7 +64,7 @@ static void who_is_dead_longest_makes_room(void **state)
     (void)state;
     fill();
     g->now_us += 20 * (uint64_t)SECOND;
-    gossip_member_state(g, find(1), GOSSIP_LEFT); /* of all left members the latest */
+    gossip_member_state(g, find(1), GOSSIP_LEFT); /* the latest of all left members */
     for (unsigned i = 0; i < 3; i++)
         assert_int_equal(join(GOSSIP_MEMBERS_MAX + i), 1);
     assert_int_equal(g->listed, GOSSIP_MEMBERS_MAX);
@@ -94,7 +94,7 @@ static void who_was_heard_of_late_stays(void **state)
 
 /* --- lost members ----------------------------------------------------------------------------- */
 
-/* The node's longest wait between two dials to the member, without the random share. */
+/* The longest wait between two dials to the member, without the random share. */
 static uint64_t wait_at_last(unsigned i)
 {
     for (unsigned n = 0; n < 12; n++)
@@ -102,8 +102,8 @@ static uint64_t wait_at_last(unsigned i)
     return find(i)->dial_wait;
 }
 
-/* Pods that come under new names leave many old ones behind. Dead members are not called less often
- * for that: a dead one may be on the other side of a partition. */
+/* Pods with new names leave many old names behind. Dead members are not called less often: a dead
+ * member may be on the other side of a partition. */
 static void who_left_is_called_seldom_and_delays_no_call_to_the_dead(void **state)
 {
     (void)state;
@@ -112,17 +112,18 @@ static void who_left_is_called_seldom_and_delays_no_call_to_the_dead(void **stat
     for (unsigned i = 1; i <= 106; i++)
         gossip_member_state(g, find(i), i <= 100 ? GOSSIP_LEFT : GOSSIP_DEAD);
     assert_int_equal(wait_at_last(1), 10 * SECOND);
-    assert_int_equal(wait_at_last(101), 2 * SECOND); /* four others live, half a second for each */
+    assert_int_equal(wait_at_last(101), 2 * SECOND); /* four others live, half a second each */
     for (unsigned i = 107; i <= 110; i++)
         gossip_member_state(g, find(i), GOSSIP_DEAD);
-    assert_int_equal(wait_at_last(101), 10 * SECOND / 8); /* alone: eight dials a second to ten */
+    assert_int_equal(wait_at_last(101), 10 * SECOND / 8); /* alone: 8 dials a second for all ten */
     assert_int_equal(wait_at_last(1), 10 * SECOND);
 }
 
 /* --- two routers of one name ----------------------------------------------------------------- */
 
-/* A peer remembers a much later life of this router. The new life is a minute above that. So its
- * stamps are above those of all hellos of that life, which replays may have brought to others. */
+/* A peer remembers a much later life of this router. The new life is a minute above that. So the
+ * new stamps are above those of all hellos of the old life, which replays may have brought to
+ * others. */
 static bool rise(void)
 {
     uint64_t before = g->epoch;
@@ -134,7 +135,7 @@ static bool rise(void)
 static void who_outbids_another_waits_twice_as_long_each_time(void **state)
 {
     (void)state;
-    assert_true(rise()); /* our clock may have gone back */
+    assert_true(rise()); /* the clock may have gone back */
     assert_int_equal(g->stats.name_conflicts, 0);
     uint64_t wait_s = 1;
     for (unsigned i = 0; i < 9; i++) {
@@ -168,7 +169,7 @@ static bool has(const struct gossip_peer *p, unsigned n)
     return false;
 }
 
-/* A member with the maximum number of addresses, 1 and up; the first was tried in vain. */
+/* A member with the maximum number of addresses, 1 and up; address 1 did not answer. */
 static struct gossip_peer *with_places(void)
 {
     assert_int_equal(join(1), 1);
@@ -219,8 +220,8 @@ static void the_address_in_use_stays(void **state)
     memset(&p->source, 0, sizeof p->source);
 }
 
-/* The member's clock went back between two lives, and the later life is at another address. That
- * address looks earlier, and was never dialled while the other did not answer. */
+/* The member's clock went back between two lives, and the later life is at another address. The
+ * second address looks earlier, and was never dialled while the first address did not answer. */
 static void an_address_that_looks_earlier_has_its_turn(void **state)
 {
     (void)state;

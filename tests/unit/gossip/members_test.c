@@ -26,7 +26,7 @@ static void test_a_killed_node_is_dead_everywhere_within_three_seconds(void **st
             uint64_t packets = net->world.net.packets;
             net_kill(net, 1);
             assert_true(net_run(net, net->world.now_us + 3 * SECOND, dead_everywhere));
-            /* One accuses, or a few; not each node reports to each other. */
+            /* Only a few nodes accuse; the nodes do not all report to each other. */
             uint64_t keep_alives = (uint64_t)count * count * 6 * 3;
             assert_true(net->world.net.packets - packets < keep_alives + 20 * count);
             for (unsigned i = 0; i < count; i++)
@@ -90,8 +90,8 @@ static bool cut_off(void *context, unsigned from, unsigned to, const uint8_t *by
     return from == 3 || to == 3;
 }
 
-/* A node that was cut off believes all others dead. On its return it says so before they can
- * object, and nodes that had heard each other all along believed that. */
+/* A node without connection believes all others dead. On return it says so before they can object.
+ * Nodes in contact with each other all along believed it. */
 static void test_who_was_cut_off_kills_nobody(void **state)
 {
     (void)state;
@@ -119,7 +119,7 @@ static void test_who_slept_accuses_nobody(void **state)
     net_for(net, 20 * SECOND);
     assert_int_equal(net_state(net, 0, 2), GOSSIP_DEAD);
     net->nodes[2].paused = false;
-    net_for(net, 12 * SECOND); /* called at most 10 s later, and says hello itself */
+    net_for(net, 12 * SECOND); /* the others call at most 10 s later, and it sends a hello */
     assert_int_equal(net_stats(net, 2).suspected, 0);
     assert_int_equal(net_stats(net, 2).died, 0);
     assert_true(net_meshed(net));
@@ -197,8 +197,8 @@ static void test_a_partition_heals_by_itself(void **state)
         assert_int_equal(net_state(net, 5, 0), GOSSIP_DEAD);
         assert_int_equal(net_state(net, 5, 4), GOSSIP_ALIVE);
         net->world.net.block = NULL;
-        /* However long the partition lasted, a node dials each second (jepsen-lite, partitions,
-         * seed 6) */
+        /* After a partition of any length, a node dials each second (jepsen-lite, partitions, seed
+         * 6). */
         assert_true(net_run(net, net->world.now_us + 2 * SECOND, net_meshed));
         assert_true(net_run(net, net->world.now_us + SECOND, net_converged)); /* from the rings */
         net_finish(net);
@@ -211,7 +211,7 @@ static void test_seeds_are_tried_for_ever(void **state)
     struct net *net = net_new(3, 14);
     net_start(net, 2, 1700000000000, true);
     net_for(net, 100 * (uint64_t)SECOND);
-    uint64_t knocks = net_stats(net, 2).knocks_out; /* at one seed, every 5 to 6.25 s */
+    uint64_t knocks = net_stats(net, 2).knocks_out; /* at a single seed, every 5 to 6.25 s */
     assert_true(knocks > 14 && knocks <= 20);
     uint64_t hellos = net->world.net.packets - knocks; /* two seeds, every 4 to 5 s */
     assert_true(hellos > 40 && hellos < 70);
@@ -224,7 +224,7 @@ static void test_seeds_are_tried_for_ever(void **state)
     net_for(net, 6 * SECOND);
     assert_int_equal(net_stats(net, 2).seeds_unknown, 0);
     assert_int_equal(net_stats(net, 2).seeds_answered, 2);
-    assert_int_equal(net_stats(net, 1).seeds_unknown, 0); /* one of its seeds is itself */
+    assert_int_equal(net_stats(net, 1).seeds_unknown, 0); /* the node itself is a seed */
     assert_int_equal(net_stats(net, 1).seeds_answered, 1);
     net_finish(net);
 }
@@ -238,8 +238,8 @@ static bool block_from_1_to_0(void *context, unsigned from, unsigned to, const u
     return from == 1 && to == 0;
 }
 
-/* Others vouch for number 1, so it is alive. But this node hears nothing of number 1, and an answer
- * would not come. */
+/* Others vouch for node 1, so it is alive. But this node hears nothing from node 1, and would get
+ * no answer. */
 static void test_a_peer_that_is_not_heard_is_not_drawn(void **state)
 {
     (void)state;
@@ -251,7 +251,7 @@ static void test_a_peer_that_is_not_heard_is_not_drawn(void **state)
     for (unsigned i = 0; i < 100; i++)
         assert_true(gossip_peer_random(g, 0) == net_node(2));
     net_kill(net, 2);
-    assert_true(gossip_peer_random(g, net_node(2)) == net_node(1)); /* rather than none */
+    assert_true(gossip_peer_random(g, net_node(2)) == net_node(1)); /* if there is no other */
     net_finish(net);
 }
 
@@ -262,7 +262,7 @@ static void test_a_restart_begins_a_new_stream(void **state)
     net_items(net, 60);
     net_kill(net, 2);
     net_for(net, 100 * MS);
-    net->nodes[2].made = 100; /* this node has forgotten them; others have not */
+    net->nodes[2].made = 100; /* the restarted node has forgotten them */
     net_start(net, 2, 1700000100000, true);
     assert_true(net_run(net, net->world.now_us + SECOND, net_meshed));
     assert_int_equal(net_state(net, 0, 2), GOSSIP_ALIVE);
@@ -294,11 +294,11 @@ static void test_a_clock_that_went_back_takes_what_peers_remember(void **state)
     net->nodes[2].made = 100;
     net->nodes[2].self_calls = 0;
     net_start(net, 2, before - 3600000, true);
-    /* The others refuse its hellos as old, and call within 10 s. */
+    /* The others refuse the hellos as old, and call within 10 s. */
     assert_true(net_run(net, net->world.now_us + 13 * SECOND, net_meshed));
     uint64_t epoch = gossip_epoch(net->nodes[2].gossip);
     assert_in_range(epoch, before + 60000,
-                    before + 65000); /* so are its hellos above all earlier ones */
+                    before + 65000); /* so all hellos are above the earlier ones */
     assert_int_equal(net->nodes[2].self_calls, 1);
     net_item(net, 2);
     net_for(net, 20 * MS);
@@ -315,14 +315,14 @@ static bool between_0_and_4(void *context, unsigned from, unsigned to, const uin
     return (from == 0 && to == 4) || (from == 4 && to == 0);
 }
 
-/* Found by the simulator: a new life with its clock set back. The hellos are too old for a peer
- * that could not dial the node while dead. The peer learned from others that the life began, and
- * went on sending under the earlier keys until these expired. */
+/* Found by the simulator: a node restarts with the clock set back. The hellos are too old for a
+ * peer that could not dial the dead node. The peer learned from others of the new life, and went on
+ * sending under the earlier keys until these expired. */
 static void test_a_new_life_is_dialled_by_those_with_old_keys(void **state)
 {
     (void)state;
     struct net *net = net_new_meshed(5, 34);
-    net_for(net, 125 * (uint64_t)SECOND); /* said hello anew */
+    net_for(net, 125 * (uint64_t)SECOND); /* each sent another hello */
     uint64_t before = gossip_epoch(net->nodes[4].gossip);
     net_kill(net, 4);
     net->world.net.block = between_0_and_4;
@@ -348,8 +348,8 @@ static bool only_some(void *context, unsigned from, unsigned to, const uint8_t *
     return apart[from] != apart[to];
 }
 
-/* Found by the simulator: two lives, each with its clock set back and each on another side of a
- * partition. Both took the epoch after the one that both sides remembered, and were one stream. */
+/* Found by the simulator: two lives, each with the clock set back and each on another side of a
+ * partition. Both took the epoch after the last common epoch, and were a single stream. */
 static void test_two_lives_never_take_the_same_epoch(void **state)
 {
     (void)state;
@@ -377,7 +377,7 @@ static void test_two_nodes_of_one_name_do_not_flood_the_cluster(void **state)
     for (unsigned i = 0; i < 3; i++)
         net_start(net, i, 1700000000000 + i, true);
     assert_true(net_run(net, net->world.now_us + SECOND, net_meshed));
-    /* Number 3 calls itself node-002, too. */
+    /* Node 3 calls itself node-002, too. */
     struct gossip_config config = {.name = "node-002", .epoch = 1700000900000};
     config.address = net->nodes[3].at->address;
     assert_int_equal(net_create(net, 3, &config), 0);
@@ -389,7 +389,7 @@ static void test_two_nodes_of_one_name_do_not_flood_the_cluster(void **state)
     for (unsigned i = 0; i < 4; i++)
         conflicts += net_stats(net, i).name_conflicts;
     assert_true(conflicts > 0);
-    for (unsigned i = 0; i < 2; i++) { /* a node in contact with both sees that */
+    for (unsigned i = 0; i < 2; i++) { /* nodes in contact with both see the conflict */
         struct gossip_stats told = net_stats(net, i);
         assert_true(told.name_conflict == net_node(2));
         assert_true(told.name_conflict_at.ip[3] == 2 || told.name_conflict_at.ip[3] == 3);
@@ -403,7 +403,7 @@ static void test_metadata_reaches_all(void **state)
 {
     (void)state;
     struct net *net = net_new_meshed(4, 18);
-    net->world.net.loss = 0.3; /* the push may be lost, the comparison finds it */
+    net->world.net.loss = 0.3; /* the push may be lost; the comparison repairs the loss */
     gossip_meta_set(net->nodes[2].gossip, SLICE("admin=10.0.0.2:9000"), net->world.now_us);
     net_for(net, 5 * SECOND);
     for (unsigned i = 0; i < 4; i++) {
@@ -440,7 +440,7 @@ static void test_a_peer_that_roams_is_followed(void **state)
     for (unsigned i = 0; i < 3; i++)
         net_start(net, i, 1700000000000 + i, true);
     assert_true(net_run(net, net->world.now_us + SECOND, net_meshed));
-    /* Node 2 is now at the address that number 3 would get. */
+    /* Node 2 is now at the address for node 3. */
     struct gossip *g = net->nodes[2].gossip;
     world_move(&net->world, 2, 3);
     net_for(net, 10 * SECOND);
@@ -470,7 +470,7 @@ static void test_a_cold_start_and_a_death_make_no_storm(void **state)
     net_kill(net, 5);
     net_for(net, 3 * SECOND);
     assert_true(dead_everywhere(net));
-    /* Keep-alives, a few that accuse, and probes of the victim by all. */
+    /* Keep-alives, a few accusations, and every node's probes of the victim. */
     assert_true(net->world.net.packets - packets < idle + N * (3 * 3 * 4 + 40));
     packets = net->world.net.packets;
     net_start(net, 5, 1700009999999, true);

@@ -95,7 +95,7 @@ static void stop(void)
     gossip_messages_free(&wire.in);
 }
 
-/* Milliseconds, one at a time; packets of one arrive in the next. */
+/* Advances by `ms` milliseconds; packets sent in a millisecond arrive in the next. */
 static void pass(unsigned ms)
 {
     while (ms-- > 0) {
@@ -189,7 +189,7 @@ static void test_a_message_without_progress_is_given_up_at_both_ends(void **stat
     stop();
 }
 
-/* A peer that asks for the same part for ever, or sends one now and then, occupies no memory for
+/* A peer that asks for the same part for ever, or sends a part now and then, occupies no memory for
  * ever. */
 static void test_a_message_ends_whatever_the_peer_says(void **state)
 {
@@ -211,7 +211,7 @@ static void test_a_message_ends_whatever_the_peer_says(void **state)
         assert_true(wire.out.count == 1 && wire.in.count == 1);
         pass(500);
     }
-    pass(300); /* the receiver asks at least so often */
+    pass(300); /* the receiver asks at least this often */
     assert_int_equal(wire.out.count, 0);
     assert_int_equal(wire.failed, 1);
     assert_int_equal(wire.in.count, 0);
@@ -224,17 +224,17 @@ static void test_memory_is_bounded(void **state)
     start(150000, 0);
     assert_int_equal(send(1, 100000), 0);
     wire.held = true;
-    pass(5); /* nothing was sent: no budget */
+    pass(5); /* without budget nothing is sent */
     assert_int_equal(wire.parts, 0);
     wire.held = false;
-    assert_int_equal(send(2, 100000), 0); /* has to wait for room at the receiver */
+    assert_int_equal(send(2, 100000), 0); /* waits until the receiver has room */
     pass(1);
     for (unsigned i = 0; i < 8; i++)
         assert_int_equal(send(3 + i, 100000), 0);
     assert_int_equal(send(11, 100000), ERR_FULL);
     assert_int_equal(send(11, 0), ERR_RANGE);
     assert_int_equal(send(11, GOSSIP_MESSAGE_MAX + 1), ERR_LIMIT);
-    pass(1300); /* one after the other, as long as the senders are patient */
+    pass(1300); /* messages go in turn, until the senders give up */
     assert_true(wire.delivered_count >= 5);
     assert_int_equal(wire.delivered_count + wire.failed, 10);
     stop();
@@ -254,7 +254,7 @@ static void test_what_was_delivered_is_not_delivered_again(void **state)
                 gossip_messages_part(&wire.in, &io, SENDER, &wire.delivered, &p, 1, &whole),
                 again == 0 ? 1 : 0);
     }
-    p.id = 2; /* older than the remembered ones */
+    p.id = 2; /* older than the remembered ids */
     assert_int_equal(gossip_messages_part(&wire.in, &io, SENDER, &wire.delivered, &p, 1, &whole),
                      0);
     p.epoch = 8;

@@ -1,5 +1,5 @@
 /* Watching in large clusters in virtual time: few packets while nothing happens, and a death is
- * detected as fast as in a small one. */
+ * detected as fast as in a small cluster. */
 #include "tests/lib/test.h"
 
 #include "base/check.h"
@@ -59,7 +59,7 @@ static void test_watchers_are_mutual_and_few(void **state)
             }
             assert_int_equal(count, sizes[k].near);
         }
-        /* Idle packets do not grow with the cluster. */
+        /* The number of idle packets does not grow with the cluster. */
         uint64_t packets = net->world.net.packets;
         net_for(net, 20 * SECOND);
         uint64_t each = (net->world.net.packets - packets) / 20 / sizes[k].count;
@@ -110,7 +110,7 @@ static void test_a_node_that_dies_with_its_watchers(void **state)
 
 static bool is_near_5[64];
 
-/* Half of node 5's watchers do not get its packets; none may suspect it. */
+/* Half of node 5's watchers do not get the packets; no watcher may suspect the node. */
 static bool half_cannot_hear_5(void *context, unsigned from, unsigned to, const uint8_t *bytes,
                                size_t len)
 {
@@ -167,7 +167,8 @@ static struct {
     bool all;
 } lost;
 
-/* From the author to the deaf node: everything, or keep-alives, which are small. */
+/* Loses packets from the author to the deaf node: all, or only small ones, which are
+ * keep-alives. */
 static bool lose(void *context, unsigned from, unsigned to, const uint8_t *bytes, size_t len)
 {
     (void)context;
@@ -180,7 +181,7 @@ static bool tail_came(struct net *net)
     return net_has(net, lost.deaf, lost.author, 0);
 }
 
-/* All packets of the author to the deaf node are lost for a moment, then the keep-alives. */
+/* All packets from the author to the deaf node are lost for a moment, then only the keep-alives. */
 static void lost_tail_heals(struct net *net, uint64_t within_us)
 {
     lost.all = true;
@@ -195,7 +196,7 @@ static void lost_tail_heals(struct net *net, uint64_t within_us)
     net_finish(net);
 }
 
-/* The last delta of a far author is lost, and so is its announcement. The neighbours' vectors show
+/* The last delta of a far author is lost, and so is the announcement. The neighbours' vectors show
  * the gap, well before the author's turn comes to send a keep-alive. */
 static void test_a_lost_tail_of_a_far_author(void **state)
 {
@@ -216,12 +217,12 @@ static unsigned index_of(const struct net *net, uint64_t node)
     return index;
 }
 
-/* The same with so many members that a vector takes two packets, and an author in the second one.
- * No other packet shows the gap: the author's own keep-alives are lost for good. */
+/* With many members, a vector takes two packets, and the author is in the second packet. No other
+ * packet shows the gap: the author's own keep-alives are lost for good. */
 static void test_a_lost_tail_behind_the_first_packet(void **state)
 {
     (void)state;
-    enum { MEMBERS = 84, ENTRY = 8 + 6 + 1 }; /* bytes of one member in a vector, at least */
+    enum { MEMBERS = 84, ENTRY = 8 + 6 + 1 }; /* the least bytes of a member in a vector */
     _Static_assert((MEMBERS - 1) * ENTRY > GOSSIP_DATAGRAM_MAX, "one packet has no room for them");
     struct net *net = meshed(MEMBERS, 93);
     struct gossip_member last;

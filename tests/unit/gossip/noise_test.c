@@ -138,7 +138,7 @@ static void test_published_vectors(void **state)
     assert_true(ran > 0);
 }
 
-/* One pair of messages between two sides, without packets around them. */
+/* A hello and a welcome between two sides, without packets around them. */
 struct pair {
     struct gossip_noise initiator, responder;
     uint8_t hello[GOSSIP_NOISE_OVERHEAD + 9];
@@ -207,7 +207,7 @@ static void test_changed_messages_change_nothing(void **state)
     assert_int_equal(gossip_noise_welcome_read(&p.initiator, SLICE_OF(p.welcome), payload), ERR_OK);
 }
 
-/* A holder of the key that sends a point of low order would make the session's keys predictable. */
+/* If a holder of the key sends a point of low order, the session's keys would be predictable. */
 static void test_low_order_points(void **state)
 {
     (void)state;

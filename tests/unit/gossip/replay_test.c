@@ -37,7 +37,7 @@ static void whole_compare(const struct gossip_replay *r, const struct model *m)
         assert_int_equal(gossip_replay_fresh(r, counter), model_fresh(m, counter));
 }
 
-/* Steps of all sizes around the words and the window, and counters from behind. */
+/* Steps of all sizes around the words and the window, and late counters. */
 static void test_against_model(void **state)
 {
     (void)state;

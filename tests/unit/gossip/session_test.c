@@ -1,4 +1,4 @@
-/* Two sides, packets carried by hand. Every test ends with both sessions checked. */
+/* Two sides; the test carries the packets. Every test ends with both sessions checked. */
 #include "tests/lib/test.h"
 
 #include <stdio.h>
@@ -26,7 +26,7 @@ struct world {
     uint64_t now_us;
 };
 
-/* Fresh every time, and nothing else matters here. */
+/* Different in each call; more is not required here. */
 static const uint8_t *random32(void)
 {
     static uint8_t bytes[32];
@@ -168,7 +168,7 @@ static void test_begin(void **state)
     assert_int_equal(carry(w, &w->a, &w->b), ERR_NOT_FOUND);
     handshake(w, &w->a, &w->b);
     assert_int_equal(gossip_session_age(&w->a.session, w->now_us), GOSSIP_SESSION_FRESH);
-    /* The responder waits for proof that the welcome has arrived. */
+    /* The responder waits for proof of the welcome's arrival. */
     assert_int_equal(gossip_session_age(&w->b.session, w->now_us), GOSSIP_SESSION_AWAITED);
     assert_int_equal(carry(w, &w->b, &w->a), ERR_NOT_FOUND);
     assert_int_equal(carry(w, &w->a, &w->b), ERR_OK);
@@ -188,8 +188,7 @@ static void test_replayed_hello(void **state)
     assert_int_equal(answer(w, &w->b, &second, &welcome), ERR_STALE);
     assert_int_equal(answer(w, &w->b, &first, &welcome), ERR_STALE);
 
-    /* To a node that forgot the stamps: the node answers, and never sends on the resulting
-     * session. */
+    /* The peer forgot the stamps: the peer answers, and never sends on the resulting session. */
     assert_int_equal(finish(w, &w->a, &welcome), ERR_OK);
     assert_int_equal(carry(w, &w->a, &w->b), ERR_OK);
     memset(w->b.stamps, 0, sizeof *w->b.stamps);
@@ -213,11 +212,11 @@ static void test_replayed_and_reordered_data(void **state)
     for (unsigned i = 0; i < GOSSIP_REPLAY_WINDOW; i++)
         assert_int_equal(carry(w, &w->a, &w->b), ERR_OK);
     assert_int_equal(opened(w, &w->b, &p[1], "x"), ERR_STALE);
-    /* Reflected to its sender: the packet is not the other direction's. */
+    /* Reflected to the sender: a packet does not open in the other direction. */
     assert_true(opened(w, &w->a, &p[1], "x") < 0);
 }
 
-/* Old and new keys both open while the packets of a rekey are on their way. */
+/* Old and new keys both open packets while the packets of a rekey are on the way. */
 static void test_rekey_overlap(void **state)
 {
     struct world *w = *state;
@@ -240,12 +239,12 @@ static void test_rekey_overlap(void **state)
     assert_int_not_equal(w->b.session.sending, old);
     assert_int_equal(opened(w, &w->b, &late_a, "late"), ERR_OK);
     assert_int_equal(opened(w, &w->a, &late_b, "late"), ERR_OK);
-    assert_int_not_equal(w->b.session.sending, old); /* a late packet does not reverse that */
+    assert_int_not_equal(w->b.session.sending, old); /* a late packet does not reverse it */
     assert_int_equal(carry(w, &w->b, &w->a), ERR_OK);
 }
 
-/* Crossing hellos: each order of arrivals, and each loss of one packet, leave sessions that carry
- * both ways. */
+/* Crossing hellos: for each order of arrivals, and each loss of a packet, the sessions then carry
+ * packets both ways. */
 static void crossing_run(struct world *w, unsigned order, unsigned lost)
 {
     struct welcome_packet to_a, to_b;
@@ -253,7 +252,8 @@ static void crossing_run(struct world *w, unsigned order, unsigned lost)
     struct hello_packet from_b = dial(w, &w->b);
     bool a_answered = false, b_answered = false;
     for (unsigned i = 0; i < 4; i++) {
-        /* 0: b gets the hello, 1: a gets the hello, 2: a gets the welcome, 3: b does. */
+        /* 0: b gets the hello, 1: a gets the hello, 2: a gets the welcome, 3: b gets the
+         * welcome. */
         static const uint8_t orders[6][4] = {{0, 1, 2, 3}, {0, 1, 3, 2}, {1, 0, 2, 3},
                                              {1, 0, 3, 2}, {0, 2, 1, 3}, {1, 3, 0, 2}};
         unsigned what = orders[order][i];
@@ -270,7 +270,7 @@ static void crossing_run(struct world *w, unsigned order, unsigned lost)
         gossip_session_check(&w->a.session);
         gossip_session_check(&w->b.session);
     }
-    /* The side that became an initiator speaks; then both can. */
+    /* The new initiator speaks; then both can. */
     (void)carry(w, &w->a, &w->b);
     (void)carry(w, &w->b, &w->a);
     for (unsigned i = 0; i < 3; i++) {
@@ -291,7 +291,7 @@ static void test_crossing_hellos(void **state)
         }
 }
 
-/* An older set that is confirmed late opens packets, and is not used to send. */
+/* An older set of keys, confirmed late, opens packets, and is not used to send. */
 static void test_late_confirmation(void **state)
 {
     struct world *w = *state;
@@ -308,7 +308,7 @@ static void test_late_confirmation(void **state)
     assert_int_equal(carry(w, &w->a, &w->b), ERR_OK);
 }
 
-/* A peer that restarted has none of its former keys. */
+/* A restarted peer has no former keys. */
 static void test_restart(void **state)
 {
     struct world *w = *state;
@@ -362,7 +362,7 @@ static void test_packet_limits(void **state)
     assert_int_equal(gossip_session_age(&w->a.session, w->now_us), GOSSIP_SESSION_NONE);
 }
 
-/* The rolling change of keyring.h, each step in both orders. */
+/* The rolling change of keys in keyring.h, each step in both orders. */
 static void test_rotation(void **state)
 {
     struct world *w = *state;
@@ -381,7 +381,7 @@ static void test_rotation(void **state)
             handshake(w, &w->b, &w->a);
             assert_int_equal(carry(w, &w->b, &w->a), ERR_OK);
         }
-    /* With a step left out they do not understand each other. */
+    /* If a step is left out, the two sides have no common key. */
     struct welcome_packet welcome;
     w->a.keyring = steps[0];
     w->b.keyring = steps[3];

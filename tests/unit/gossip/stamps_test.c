@@ -16,13 +16,14 @@ static void test_only_rising(void **state)
     assert_int_equal(gossip_stamps_take(s, 7, 100, true, NOW), ERR_STALE);
     assert_int_equal(gossip_stamps_take(s, 7, 99, true, NOW), ERR_STALE);
     assert_int_equal(gossip_stamps_take(s, 8, 5, true, NOW),
-                     ERR_OK); /* clocks of nodes are not compared */
+                     ERR_OK); /* two nodes' clocks are not compared */
     assert_int_equal(gossip_stamps_take(s, 7, 101, true, NOW), ERR_OK);
     assert_int_equal(gossip_stamps_take(s, 7, 101, true, NOW), ERR_STALE);
     free(s);
 }
 
-/* Full: the member with the oldest hello goes, so members that keep talking are remembered. */
+/* The table is full: the member with the oldest hello goes, so members in contact are
+ * remembered. */
 static void test_eviction(void **state)
 {
     (void)state;
@@ -41,8 +42,8 @@ static void test_eviction(void **state)
     free(s);
 }
 
-/* A hello of a life with its clock an hour ahead is replayed to a router that has just started. The
- * node's clock is right again by now: the node got no answer for an hour. */
+/* A hello of an earlier life with the clock an hour ahead is replayed to a newly started router.
+ * The node's clock is right again by now: for an hour the node got no answer. */
 static void test_an_earlier_life_begins_where_no_session_followed(void **state)
 {
     (void)state;
@@ -65,7 +66,7 @@ static void test_an_earlier_life_begins_where_no_session_followed(void **state)
     free(s);
 }
 
-/* A router with its clock ahead stays away until the others have forgotten it, and comes back with
+/* A router with the clock ahead stays away until the others have forgotten it, and comes back with
  * the cluster's time. No member answered or called it (simulation, long, 695290055). */
 static void test_an_earlier_life_begins_of_one_that_was_forgotten(void **state)
 {
@@ -73,7 +74,7 @@ static void test_an_earlier_life_begins_of_one_that_was_forgotten(void **state)
     struct gossip_stamps *s = calloc(1, sizeof *s);
     assert_non_null(s);
     const uint64_t later = NOW + GOSSIP_STAMPS_EARLIER_US;
-    gossip_stamps_forgotten(s, 7); /* of a router that was never there */
+    gossip_stamps_forgotten(s, 7); /* router 7 was never a member */
     assert_int_equal(gossip_stamps_take(s, 7, 3600, true, NOW), ERR_OK);
     assert_int_equal(gossip_stamps_take(s, 7, 10, false, later), ERR_STALE);
     gossip_stamps_forgotten(s, 7);

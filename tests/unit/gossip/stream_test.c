@@ -43,7 +43,7 @@ static void test_too_many_holes_are_put_off(void **state)
     gossip_stream_check(&s);
 }
 
-/* Compares with a set: numbers in any order, again and again, until all are there. */
+/* Compares with a set: numbers in any order, again and again, until all have come. */
 static void test_against_a_set(void **state)
 {
     (void)state;

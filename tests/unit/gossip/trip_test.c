@@ -17,7 +17,7 @@ static void test_the_wait_follows_what_is_measured(void **state)
     for (unsigned i = 0; i < 50; i++)
         gossip_trip_take(&t, 200 * MS);
     assert_in_range(gossip_trip_wait_us(&t, 7), 200 * MS, 201 * MS);
-    /* A varying round trip leaves more time, and more for packets that overtake one another. */
+    /* A varying round trip allows more time, and even more if packets may overtake each other. */
     for (unsigned i = 0; i < 50; i++)
         gossip_trip_take(&t, (i % 2 ? 180 : 220) * MS);
     assert_in_range(gossip_trip_wait_us(&t, 7), 260 * MS, 320 * MS);
@@ -30,7 +30,7 @@ static void test_a_handshake_counts_until_there_is_better(void **state)
 {
     (void)state;
     struct gossip_trip t = {0};
-    gossip_trip_guess(&t, 2000 * MS); /* that is no trip, but a sleep */
+    gossip_trip_guess(&t, 2000 * MS); /* too long for a round trip: a sleep */
     assert_int_equal(t.smooth_us, 0);
     gossip_trip_guess(&t, 400 * MS);
     assert_int_equal(t.smooth_us, 400 * MS);

@@ -1,4 +1,4 @@
-/* Nodes with several versions of the protocol in one group. */
+/* Nodes with several versions of the protocol in the same group. */
 #include "tests/lib/test.h"
 
 #include "base/err.h"
@@ -67,18 +67,18 @@ static void one_that_is_not_understood_is_a_member_and_no_more(void **state)
         assert_int_equal(member(net, i, 2).speaks.least, 3);
         assert_int_equal(s.refused_malformed + s.quarantines + s.suspected, 0);
         assert_int_equal(s.frames_out[GOSSIP_FRAME_NACK] + s.gaps_lost, 0);
-        assert_int_equal(s.frames_out[GOSSIP_FRAME_DELTA], s.deltas_produced); /* one receiver */
+        assert_int_equal(s.frames_out[GOSSIP_FRAME_DELTA], s.deltas_produced); /* 1 receiver */
         for (unsigned k = 0; k < 50; k++)
             assert_int_equal(gossip_peer_random(net->nodes[i].gossip, 0), net_node(1 - i));
         assert_int_equal(gossip_message(net->nodes[i].gossip, net_node(2),
                                         SLICE("what do you hold?"), net->world.now_us),
                          ERR_NOT_FOUND);
     }
-    /* Its death is seen like any other. */
+    /* The death of node 2 is detected as usual. */
     net_kill(net, 2);
     net_for(net, 4 * SECOND);
     assert_int_equal(net_state(net, 0, 2), GOSSIP_DEAD);
-    /* The node comes back with a build that the others understand. */
+    /* The node comes back with a build known to the others. */
     net->config.speaks = (struct gossip_versions){2, 2};
     net_start(net, 2, EPOCH + 100000, true);
     net_for(net, 5 * SECOND);
@@ -112,8 +112,8 @@ static void send_all(struct net *net, unsigned from, unsigned to, struct slice f
     net_inject(net, to, &net->nodes[from].at->address, out, plain.len + GOSSIP_DATA_OVERHEAD);
 }
 
-/* None of its packets counts against it. Nor does a frame of an unknown type from a peer with a
- * known version. */
+/* No packet in an unknown version counts against the sender. Nor does a frame of an unknown type
+ * from a peer with a known version. */
 static void what_a_stranger_to_the_version_sends_is_skipped(void **state)
 {
     (void)state;
@@ -121,9 +121,9 @@ static void what_a_stranger_to_the_version_sends_is_skipped(void **state)
     struct net *net = group(3, speaks, 3);
     uint64_t before = net_stats(net, 0).frames_skipped;
     for (unsigned i = 0; i < 40; i++) {
-        send_all(net, 2, 0, SLICE("\x00\x03odd"));           /* no delta of ours */
-        send_all(net, 2, 0, SLICE("\x07\x04what\xc8\x01!")); /* no part, and a type of its own */
-        send_all(net, 2, 0, SLICE("\x04\x03odd"));           /* not even the base is as it was */
+        send_all(net, 2, 0, SLICE("\x00\x03odd"));           /* not a delta of version 1 */
+        send_all(net, 2, 0, SLICE("\x07\x04what\xc8\x01!")); /* not a part, and an unknown type */
+        send_all(net, 2, 0, SLICE("\x04\x03odd"));           /* even the base frame differs */
         send_all(net, 1, 0, SLICE("\xc8\x04what"));
     }
     struct gossip_stats s = net_stats(net, 0);

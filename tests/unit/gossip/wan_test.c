@@ -88,12 +88,12 @@ static void test_deltas_are_repaired_once(void **state)
         lost += net_stats(net, i).gaps_repaired;
         again += net_stats(net, i).deltas_again;
     }
-    /* Some are requested again a little early, with others that were lost before. */
+    /* Some deltas are requested a little early, along with deltas lost before. */
     assert_true(lost > 0 && again <= lost / 2);
     net_finish(net);
 }
 
-/* On a long way the last number is not announced if the next delta soon carries the same. */
+/* On a long way the last number is not announced if the next delta soon carries the same number. */
 static void test_a_tail_waits_for_the_next_delta(void **state)
 {
     (void)state;
@@ -108,7 +108,7 @@ static void test_a_tail_waits_for_the_next_delta(void **state)
         alive[k] = net_stats(net, 0).frames_out[GOSSIP_FRAME_ALIVE] - before;
         net_finish(net);
     }
-    assert_true(alive[0] >= 300); /* one to each of the three after each delta */
+    assert_true(alive[0] >= 300); /* to each of three members after each delta */
     assert_true(alive[1] < 60);
 }
 

@@ -1,5 +1,4 @@
-/* Prompts that are alike to engines share a chain, and prompts that differ to engines do not
- * (docs/adr/0050). */
+/* Prompts share a chain if they are alike to engines, and only then (docs/adr/0050). */
 #include "http/media_url.h"
 #include "http/skim.h"
 
@@ -10,7 +9,7 @@
 
 static char body_a[20000], body_b[20000], text_long[3001];
 
-/* `%s` in a body is 3,000 bytes of text, so that there are points. */
+/* `%s` in a body is 3,000 bytes of text, enough for several points. */
 static void chains_of(const char *a, const char *b, struct chain *chain_a, struct chain *chain_b)
 {
     for (int i = 0; i < 3000; i++)
@@ -55,15 +54,15 @@ static void claude_codes_header(void **state)
     const char *none = "{\"system\":[{\"type\":\"text\",\"text\":\"%s\"}]," MESSAGES "}";
     alike(one, two);
     alike(one, none);
-    assert_int_equal(chain_a.bytes, chain_b.bytes); /* nor is the header counted */
+    assert_int_equal(chain_a.bytes, chain_b.bytes); /* the header's bytes are not counted either */
     alike(one, "{\"system\":\"%s\"," MESSAGES "}");
-    /* If the engine shows the header to the model, all of it counts. */
+    /* If the engine shows the header to the model, all of the header counts. */
     skim_rendering.counts_header = 1;
     apart(one, two);
     alike(one, one);
     skim_rendering.counts_header = 0;
-    /* Only there: as a string, as a later block, or in a message, the prompt of vLLM contains the
-     * header. */
+    /* The header is dropped only from the first block: as a string, in a later block, or in a
+     * message, it is part of vLLM's prompt. */
     apart("{\"system\":\"x-anthropic-billing-header: cch=1;\\n%s\"," MESSAGES "}",
           "{\"system\":\"x-anthropic-billing-header: cch=2;\\n%s\"," MESSAGES "}");
     chains_of("{\"system\":[{\"text\":\"%s\"}," HEADER("1") ",{\"text\":\"end\"}]," MESSAGES "}",
@@ -119,7 +118,7 @@ static void signed_urls(void **state)
     apart(SOURCE("https://s3/x.png?versionId=7&X-Amz-Signature=2"),
           SOURCE("https://s3/x.png?versionId=8&X-Amz-Signature=2"));
     apart(IMAGE("https://a/x.png?se=2"), IMAGE("https://a/x.png?se=3")); /* without a signature */
-    /* A text with a URL is text. */
+    /* A URL within a text is plain text. */
     chains_of("{\"prompt\":\"https://s3/x?X-Amz-Signature=2 %s\"}",
               "{\"prompt\":\"https://s3/x?X-Amz-Signature=3 %s\"}", &chain_a, &chain_b);
     assert_int_equal(chain_shared(&chain_a, &chain_b), 0);
@@ -178,7 +177,7 @@ static void arguments(void **state)
         skim_rendering.no_arguments = 1;
         alike(a, "{\"prompt\":\"%s\"}");
     }
-    /* Members that change no more than the end, or nothing, do not separate prompts. */
+    /* Members with an effect only at the end, or none, do not separate prompts. */
     skim_rendering = (struct rendering){0};
     alike("{\"prompt\":\"%s\"}",
           "{\"prompt\":\"%s\",\"add_generation_prompt\":false,\"continue_final_message\":true,"
@@ -196,7 +195,7 @@ static void arguments(void **state)
 
 #define TOOL(name) "{\"type\":\"function\",\"function\":{\"name\":\"" name "\"}}"
 
-/* Prompts that only a rendering makes alike. */
+/* Prompts alike only with a rendering. */
 static void renderings(void **state)
 {
     (void)state;
@@ -235,7 +234,7 @@ static void renderings(void **state)
     skim_rendering = (struct rendering){0};
 }
 
-/* A first text that turns out too long for a block, in any piece of it, is whole. */
+/* A first text found to be too long for a block is complete, whichever piece shows the length. */
 static void a_first_text_of_any_length(void **state)
 {
     (void)state;
@@ -276,7 +275,7 @@ static uint64_t opening(const char *body, bool goes_on)
 #define SAID(text) ",{\"content\":\"" text "\",\"role\":\"assistant\"}"
 #define LED(text)  "{\"role\":\"system\",\"content\":\"" text "\\nsystem\"},"
 
-/* The turns of a conversation have one opening, whatever their lead. */
+/* The turns of a conversation have the same opening, with any lead. */
 static void turns_of_a_conversation(void **state)
 {
     (void)state;
@@ -300,7 +299,7 @@ static void turns_of_a_conversation(void **state)
                             "hi") ",{\"type\":"
                                   "\"function_call\",\"name\":\"f\",\"arguments\":\"{}\"}]}",
                         true));
-    /* A second text of the user is no answer. A message of only a head gives no opening. */
+    /* A second text of the user is no answer. A message with only a head gives no opening. */
     (void)opening("{\"messages\":[" LED("id") USER("hi") "," USER("ho") "]}", false);
     assert_int_equal(opening("{\"messages\":[" USER("hi") "]}", false), 0);
     assert_int_equal(opening("{\"prompt\":\"hi\"}", false), 0);
@@ -320,8 +319,8 @@ static unsigned points_shared(const char *a, const char *b)
 #define TALK(first, rest)                                                                          \
     "{\"system\":\"s\",\"messages\":[{\"role\":\"user\",\"content\":\"" first "%s\"}" rest "]}"
 
-/* If late system messages are moved to the head, only prompts with the same ones share the
- * conversation. If they stay, a new one at the end changes nothing before it. */
+/* If the engine moves late system messages to the head, only prompts with the same late messages
+ * share the conversation. If they stay, a new late message at the end changes nothing before. */
 static void late_system_messages(void **state)
 {
     (void)state;
@@ -335,10 +334,10 @@ static void late_system_messages(void **state)
     skim_rendering.late_first = 1;
     assert_int_equal(points_shared(turn, late), 0);
     assert_int_equal(points_shared(next, other), 0);
-    assert_true(points_shared(late, next) >= 11); /* added since: all text before it is the same */
+    assert_true(points_shared(late, next) >= 11); /* added later: all text before is the same */
     assert_true(points_shared(turn, TALK("", SAID("a") SAID("b"))) >= 11);
     assert_int_equal(points_shared(late, TALK("", SAID("a") LATE("note 1") LATE("more"))), 0);
-    /* `developer` is a system message too, in any order of its members. */
+    /* `developer` is a system message too, in any order of the members. */
     assert_int_equal(
         points_shared(turn, TALK("", SAID("a") ",{\"content\":\"n\",\"role\":\"developer\"}")), 0);
     /* The lead stays in front: a system text, and system messages at the head. */
@@ -353,7 +352,7 @@ static void late_system_messages(void **state)
         "{\"messages\":[" LED("1") "{\"role\":\"system\",\"content\":\"%s\"}," USER("x")
             SAID("a") "]}";
     assert_true(points_shared(led_a, led_b) >= 11);
-    /* No message of a user is before it: it belongs to the lead. */
+    /* A system message before all user messages belongs to the lead. */
     skim_rendering.late_first = 0;
     chains_of(led_b, led_b, &chain_a, &chain_b);
     assert_false(http_prompt_has_late(http_skim_form(&skim)));

@@ -8,8 +8,8 @@
 #include "base/err.h"
 #include "tests/lib/test.h"
 
-/* Decodes `in` in pieces of at most `piece` bytes, each in its own heap block for ASan. Returns the
- * error; `*used` is how much of `in` belonged to the body. */
+/* Decodes `in` in pieces of at most `piece` bytes, each in a separate heap block for ASan. Returns
+ * the error; `*used` is the body's bytes in `in`. */
 static int decode(struct http_chunked *c, struct slice in, size_t piece, struct buf *out,
                   size_t *used)
 {
@@ -68,7 +68,7 @@ static void accepted(void **state)
         assert_int_equal(used, strlen(g->in)); /* "GET " is the next message */
         assert_slice_equal(buf_slice(&out), g->out);
     }
-    /* Every way to cut it in two. */
+    /* Every way to cut the input in two. */
     for (size_t cut = 0; cut <= strlen(g->in); cut++) {
         struct http_chunked c;
         http_chunked_init(&c);
@@ -160,7 +160,7 @@ static void refused(void **state)
         if (decode(&c, w->in, piece, &out, &used) != ERR_SYNTAX)
             fail_msg("%s was accepted in pieces of %zu", w->name, piece);
         assert_non_null(c.error);
-        struct slice data; /* and the error is final */
+        struct slice data; /* the error is final */
         assert_int_equal(http_chunked_next(&c, SLICE("0\r\n\r\n"), &used, &data), ERR_SYNTAX);
     }
     buf_free(&out);
@@ -223,8 +223,8 @@ static void written_is_read(void **state)
     }
 }
 
-/* A reader that used a part of the data returns the rest: of the middle of a chunk, and of its
- * end. */
+/* After using only part of the data, a reader returns the rest, in the middle or at the end of a
+ * chunk. */
 static void what_is_given_back_comes_again(void **state)
 {
     (void)state;

@@ -59,7 +59,7 @@ static void chain_of_text(const char *model, const char *text, struct chain *out
     chain_of(body, BODY, out);
 }
 
-/* Share of `a`, by weight, that is anywhere in `b`. */
+/* Share of `a`, by weight, found anywhere in `b`. */
 static double covered(const struct chain *a, const struct chain *b)
 {
     double held = 0;

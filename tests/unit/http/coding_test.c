@@ -1,4 +1,4 @@
-/* Compressed request bodies: their output, in any splits, and the refused ones. */
+/* Compressed request bodies: their output, in any splits, and the refused bodies. */
 #include "http/coding.h"
 
 #include <stdio.h>
@@ -40,7 +40,8 @@ static size_t pack(enum http_coding coding, const char *text, size_t len, char *
     return coding == HTTP_CODING_GZIP ? gzip(text, len, to) : zstd(text, len, to);
 }
 
-/* ERR_* of the whole; `len` bytes of `packed` in pieces of `step`, `room` bytes out at a time. */
+/* Returns ERR_* for the whole; takes `len` bytes of `packed` in pieces of `step`, and puts out
+ * `room` bytes at a time. */
 static int decode(enum http_coding coding, size_t len, size_t step, size_t room, size_t *made)
 {
     struct http_decoder *d;
@@ -140,7 +141,7 @@ static void what_is_cut_or_followed_is_malformed(void **state)
     }
 }
 
-/* The library has a shortcut for whole frames, and judges them differently there. */
+/* The library has a shortcut for whole frames, and judges some frames differently there. */
 static void pieces_do_not_change_the_verdict(void **state)
 {
     (void)state;
@@ -167,7 +168,7 @@ static void a_bomb_is_stopped_early(void **state)
         assert_true(n < ROOM / HTTP_CODING_RATIO_MAX);
         assert_int_equal(decode(both[c], n, ROOM, 4096, &made), ERR_LIMIT);
         assert_true(made <= HTTP_CODING_FREE_BYTES + 4096);
-        /* As much as is free may repeat itself. */
+        /* Below HTTP_CODING_FREE_BYTES any ratio is allowed. */
         n = pack(both[c], plain, HTTP_CODING_FREE_BYTES, packed);
         assert_int_equal(decode(both[c], n, ROOM, 4096, &made), 0);
         assert_int_equal(made, HTTP_CODING_FREE_BYTES);

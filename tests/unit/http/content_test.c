@@ -1,8 +1,8 @@
-/* The contents of a text: by the vectors of this machine and by those of every machine, with equal
- * results. */
+/* The contents of a text, counted with this machine's vectors and with every machine's vectors: the
+ * results are equal. */
 #include "tests/lib/test.h"
 
-/* The same once more, as on a machine without wide vectors. */
+/* The same code again, as on a machine without wide vectors. */
 #define WIDE_NONE
 #define http_content_count narrow_content_count
 #include "http/content.c" // NOLINT(bugprone-suspicious-include)
@@ -10,7 +10,7 @@
 
 void http_content_count(struct chain_content *content, const char *at, size_t len);
 
-/* Byte by byte: a third opinion. */
+/* Counts byte by byte, as an independent check. */
 static struct chain_content counted(const char *at, size_t len)
 {
     struct chain_content n = {0};

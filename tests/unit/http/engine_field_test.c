@@ -1,4 +1,5 @@
-/* Fields for engines among themselves: found wherever an engine reads one, in each disguise. */
+/* Fields for messages between engines: found wherever an engine reads such a field, in each
+ * disguise. */
 #include "http/engine_field.h"
 
 #include <stdio.h>
@@ -68,8 +69,8 @@ static void whatever_is_said_again(void **state)
     check("{\"kv_transfer_params\":null,\"bootstrap_room\":[1,2]}", "bootstrap_room");
 }
 
-/* The same words mean nothing to an engine in a prompt, in a tool's schema, in metadata, or as
- * values. Ranks, priorities and sessions have their own rules. */
+/* In a prompt, a tool's schema, metadata or a value, the same words mean nothing to an engine.
+ * Ranks, priorities and sessions have their own rules. */
 static void what_is_no_engine_field(void **state)
 {
     (void)state;
@@ -97,7 +98,7 @@ static void ids_of_requests(void **state)
           "___prefill_addr_");
     check("{\"request_id\":\"x___decode\\u005faddr_10.0.0.2:2_x\"}", "___decode_addr_");
     check("{\"request_id\":\"___prefill_addr_1:1___\",\"request_id\":\"x\"}", "___prefill_addr_");
-    /* Longer than an id that is kept, and than the part looked at. */
+    /* Longer than a kept id, and longer than the examined part. */
     for (int pad = 200; pad <= 2000; pad += 1800) {
         (void)snprintf(body, sizeof body,
                        "{\"request_id\":\"%0*d___prefill_addr_1:1___\",\"model\":\"m\"}", pad, 0);
@@ -123,7 +124,7 @@ static void headers(void **state)
         assert_int_equal(http_field_lookup(slice_of_cstr(others[i])), HTTP_FIELD_OTHER);
 }
 
-/* Bodies that the skimmer cannot read go to the engine, unless a more tolerant reader may find a
+/* Bodies unreadable to the skimmer go to the engine, unless a more tolerant reader may find a
  * field, wherever the body is cut into segments. */
 static void bodies_that_could_not_be_read(void **state)
 {

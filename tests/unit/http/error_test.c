@@ -41,7 +41,7 @@ static void of_each_api(void **state)
     event(&e,
           "event: error\ndata: {\"type\":\"error\",\"code\":\"invalid_prompt\",\"message\":\"m\","
           "\"param\":null,\"sequence_number\":7}\n\n");
-    e.transient = true; /* by these types programs know that they may retry */
+    e.transient = true; /* clients retry errors of these types */
     body(&e,
          "{\"error\":{\"message\":\"m\",\"type\":\"server_error\",\"param\":null,\"code\":502}}");
     event(&e, "event: error\ndata: {\"type\":\"error\",\"code\":\"server_error\",\"message\":\"m\","
@@ -61,7 +61,7 @@ static void of_each_api(void **state)
         "data: {\"error\":{\"message\":\"m\",\"type\":\"t\",\"code\":502,\"retryable\":true}}\n\n");
 }
 
-/* One scheme, whatever the cause. */
+/* A single scheme for every cause. */
 static void openai_types(void **state)
 {
     (void)state;

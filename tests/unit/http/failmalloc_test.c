@@ -1,4 +1,4 @@
-/* No memory: answers and forwarded heads are written whole or not at all. */
+/* Out of memory: answers and forwarded heads are written whole or not at all. */
 #include "tests/lib/failmalloc.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 
 #define BEFORE "what was there"
 
-/* An error leaves the buffer as it was. */
+/* An error leaves the buffer as before. */
 static void judge(struct buf *out, int err, bool may_fail)
 {
     assert_true(err == 0 || (may_fail && err == ERR_NOMEM));
@@ -24,7 +24,7 @@ static void judge(struct buf *out, int err, bool may_fail)
 static struct buf with_bytes(void)
 {
     struct buf out = {0};
-    DISCARD(buf_append_cstr(&out, BEFORE)); /* or the buffer stays empty */
+    DISCARD(buf_append_cstr(&out, BEFORE)); /* without memory the buffer stays empty */
     return out;
 }
 

@@ -23,7 +23,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Parses, forwards, compares, and checks that the forwarded head is itself acceptable. */
+/* Parses and forwards the head, compares the result, and parses it again. */
 static void check_request(const char *text, const struct http_forward_request *how,
                           const char *want)
 {
@@ -127,7 +127,7 @@ static void forwarding_fields(void **state)
     check_request("GET / HTTP/1.1\r\nHost: a:80\r\nX: y\r\n\r\n", &how,
                   "GET / HTTP/1.1\r\nHost: a:80\r\nX-Forwarded-For: 10.0.0.1\r\n"
                   "X-Forwarded-Proto: http\r\nX-Forwarded-Host: a:80\r\nX: y\r\n\r\n");
-    /* A proxy in front: its values are continued. */
+    /* A proxy in front of the router: the proxy's values are continued. */
     const char *behind = "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 1.1.1.1\r\n"
                          "X-Forwarded-Proto: https\r\nX-Forwarded-Host: b\r\nX-Real-IP: 1.1.1.1\r\n"
                          "Forwarded: for=1.1.1.1\r\nX-Forwarded-For: 2.2.2.2, 3.3.3.3\r\n\r\n";
@@ -141,7 +141,7 @@ static void forwarding_fields(void **state)
     check_request(behind, &how,
                   "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 10.0.0.1\r\n"
                   "X-Forwarded-Proto: http\r\nX-Forwarded-Host: a\r\n\r\n");
-    /* Nor does the client set its address in another field. */
+    /* Nor can a client set its address by another field. */
     static const char *const others[] = {
         "X-Forwarded-Port: 1",
         "X-Forwarded-Prefix: /x",
@@ -215,7 +215,7 @@ static void via_counts_routers(void **state)
         {"Via: 1.1 grapevine-12\r\n", 1, false},
         {"Via: 1.0 fred, HTTP/1.1  grapevine-2 (a comment),1.1 grapevine-1\r\n", 2, true},
         {"Via: 1.1 grapevine-2\r\nA: b\r\nvia: 1.1 grapevine-3\r\nVia: 1.1 x\r\n", 2, false},
-        {"Via: grapevine-1\r\n", 0, false}, /* no protocol: not ours */
+        {"Via: grapevine-1\r\n", 0, false}, /* no protocol: not a router's */
         {"Via: ,, ,1.1,1.1 \r\n", 0, false},
         {"X-Via: 1.1 grapevine-1\r\n", 0, false},
         {"Via: 1.1 a (grapevine-1)\r\n", 0, false},

@@ -1,4 +1,4 @@
-/* Limits of a head, and heads that come in pieces. */
+/* Limits of a head, and heads in pieces. */
 #include "http/head.h"
 
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 
 #define H "Host: a\r\n"
 
-/* The parsers get their bytes in a heap block of exactly that size, so that ASan sees a byte too
- * far. */
+/* The bytes to parse are in a heap block of exactly `len` bytes, so that ASan sees a read beyond
+ * the end. */
 static int parse(struct http_head *h, bool request, const char *text, size_t len)
 {
     static char *block;
@@ -63,8 +63,8 @@ static void limits_bite_at_once(void **state)
     assert_int_equal(head.refusal, 502);
 }
 
-/* A head that comes byte by byte: parsing is tried a handful of times, not once a byte, and the
- * last byte is never missed. */
+/* A head comes byte by byte: the parser runs a handful of times, not once a byte, and never misses
+ * the last byte. */
 static void progress_is_linear_and_exact(void **state)
 {
     (void)state;

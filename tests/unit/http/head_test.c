@@ -7,8 +7,8 @@
 #include "base/err.h"
 #include "tests/lib/test.h"
 
-/* The parsers get their bytes in a heap block of exactly that size, so that ASan sees a byte too
- * far. */
+/* The bytes to parse are in a heap block of exactly `len` bytes, so that ASan sees a read beyond
+ * the end. */
 static int parse(struct http_head *h, bool request, const char *text, size_t len)
 {
     static char *block;
@@ -326,7 +326,7 @@ static struct refused refused_responses[] = {
     {"101", S("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n"), 502},
 };
 
-/* No part of the head is ever accepted, and the status of the refusal is the same. */
+/* No prefix of the head is ever accepted, and every refusal has the same status. */
 static void check_refused(const struct refused *r, bool request)
 {
     for (size_t n = 0; n < r->text.len; n++) {
@@ -421,7 +421,7 @@ static void every_known_name_is_found(void **state)
     (void)state;
     for (unsigned id = 1; id < HTTP_FIELD_IDS; id++) {
         struct slice name = http_field_name((enum http_field_id)id);
-        if (name.len == 0) /* a family: engine_field_test.c, forward_test.c */
+        if (name.len == 0) /* a family of names is tested elsewhere */
             continue;
         assert_int_equal(http_field_lookup(name), id);
         char other[64];
@@ -492,7 +492,7 @@ static void head_response_keeps_its_length(void **state)
     assert_int_equal(head.status, 200);
 }
 
-/* Every byte in every place of a value, so that the eight-at-a-time scan is right everywhere. */
+/* Every byte in every place of a value, because the scan takes eight bytes at a time. */
 static void every_byte_in_a_value(void **state)
 {
     (void)state;

@@ -53,7 +53,7 @@ static unsigned cut(bool is_stream, const char *answer, size_t step, char out[BY
     return prompts;
 }
 
-/* `ids`: the prompt's, as text; `prompts`: the number with ids. */
+/* `ids`: the prompts' ids, as text; `prompts`: the number of prompts with ids. */
 static void check(bool is_stream, const char *answer, const char *wanted, unsigned prompts,
                   const char *ids)
 {
@@ -126,14 +126,15 @@ static void test_streams(void **state)
           "1 ");
 }
 
-/* Tokens kept back by a parser have an event only because of the router's request. */
+/* While a parser keeps tokens back, vLLM sends an event for them only because of the router's
+ * request. */
 static void test_events_for_ids_alone_are_left_out(void **state)
 {
     (void)state;
     const char *alone = EVENT("\"delta\":{},\"logprobs\":null,\"finish_reason\":null,"
                               "\"token_ids\":[9]");
     check(true, alone, "", 0, "");
-    char after_blanks[512]; /* perhaps in an earlier piece, and sent on */
+    char after_blanks[512]; /* the blank line may have been sent on before */
     (void)snprintf(after_blanks, sizeof after_blanks, ": ping\n\n\n%s", alone);
     check(true, after_blanks, ": ping\n\n\n", 0, "");
     static const char *const stay[][2] = {
@@ -154,7 +155,7 @@ static void test_events_for_ids_alone_are_left_out(void **state)
         check(true, stay[i][0], stay[i][1], 0, "");
 }
 
-/* An engine may send anything: bytes that cannot be cut safely pass unchanged. */
+/* An engine may send anything: bytes pass unchanged if cutting is not safe. */
 static void test_what_is_not_ids_passes(void **state)
 {
     (void)state;

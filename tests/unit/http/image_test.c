@@ -1,4 +1,4 @@
-/* Sizes of images, from the beginnings of files that Pillow wrote. */
+/* Sizes of images, from the beginnings of files written by Pillow. */
 #include "http/image.h"
 
 #include <stdlib.h>

@@ -13,8 +13,8 @@
 
 enum { TEXT_ROOM = 1 << 20 };
 
-/* Runs the tokenizer over parts and writes its output as a readable trace. `cut` gives the end of
- * the next part. Text is drawn with `room` bytes at a time. */
+/* Runs the tokenizer over parts and writes a readable trace. `cuts` are the ends of the parts. Text
+ * is taken `room` bytes at a time. */
 static bool trace(const char *bytes, const size_t *cuts, size_t cut_count, size_t room,
                   struct buf *out)
 {
@@ -57,7 +57,7 @@ static bool trace_whole(const char *bytes, size_t len, struct buf *out)
     return trace(bytes, &len, 1, TEXT_ROOM, out);
 }
 
-/* Every split in two, one byte at a time, and random ones give the same. */
+/* Every split in two, single bytes, and random splits give the same trace. */
 static void check_splits(const char *bytes, size_t len)
 {
     struct buf whole = {.at = NULL};
@@ -173,7 +173,7 @@ static void escapes(void **state)
                        plain);
         (void)snprintf(wanted, sizeof wanted, "[S%s\\'S%s\"\n%s\\\"']", plain, plain, plain);
         expect(json, wanted);
-        /* the rest of an escape goes out before the end of a string that is all in a block */
+        /* If a string ends within a block, the rest of an escape is put out before the end. */
         (void)snprintf(json, sizeof json, "[\"%s\\ud83d\\ude00\",\"%s\\ud83d\",\"%070d\"]", plain,
                        plain, 0);
         (void)snprintf(wanted, sizeof wanted, "[S%s\xf0\x9f\x98\x80'S%s\xed\xa0\xbd'S%070d']",

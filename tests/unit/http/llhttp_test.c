@@ -1,7 +1,7 @@
-/* llhttp's own cases (tests/vectors/llhttp/test). Messages refused by its strict mode are refused.
- * Messages accepted there are accepted with the same method, target, fields, status and body, or
- * refused for one of the reasons in `stricter`. Its lenient modes have no equivalent here and are
- * left out. */
+/* llhttp's own cases (tests/vectors/llhttp/test). Messages refused by llhttp's strict mode are
+ * refused. Messages accepted there are accepted with the same method, target, fields, status and
+ * body, or refused for a reason in `stricter`. llhttp's lenient modes have no equivalent here and
+ * are left out. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@
 #include "tests/lib/files.h"
 #include "tests/lib/test.h"
 
-/* Reasons to refuse more than llhttp does. Nothing that llhttp refuses is accepted. */
+/* Reasons to refuse more than llhttp does. Nothing refused by llhttp is accepted. */
 static const struct {
     const char *refusal, *reason;
 } stricter[] = {
@@ -31,13 +31,13 @@ static const struct {
     {"malformed chunk extension", "RFC 9112 has white space there only as a thing to tolerate"},
 };
 
-/* Errors of llhttp that are not about the message: its caller goes on elsewhere. Here the bytes
- * behind a last message are never read, and Upgrade is ignored. */
+/* Errors of llhttp not about the message: llhttp's caller goes on elsewhere. Here the bytes behind
+ * a last message are never read, and Upgrade is ignored. */
 static const char *const no_errors[] = {"Data after `Connection: close`",
                                         "Pause on CONNECT/Upgrade", "on_"};
 
 struct outcome {
-    struct buf events; /* one line for each element read */
+    struct buf events; /* a line for each element read */
     struct buf body;   /* of the present message */
     bool refused;
     bool unfinished; /* the input ended inside a message */
@@ -153,7 +153,7 @@ static void unescape(struct slice text, struct buf *out)
 
 /* --- llhttp's log --------------------------------------------------------------------------- */
 
-/* One element of the log: its spans follow each other. */
+/* An element of the log, with adjacent spans. */
 struct thing {
     char name[32];
     struct buf value;
@@ -186,7 +186,7 @@ static void thing_end(struct thing *t, struct buf *events, bool in_head)
     t->name[0] = '\0';
 }
 
-/* The same lines from the log; `error` gets the reason, if any. */
+/* Reads the same lines from the log; `error` gets the reason, if any. */
 static void read_log(struct slice log, struct buf *events, struct slice *error)
 {
     struct thing t = {0};
@@ -290,7 +290,7 @@ static bool run_case(bool request, struct slice in, struct slice log)
     }
     read_log(log, &theirs, &error);
     if (is_error(error)) {
-        if (ours.unfinished) { /* llhttp need not see the line's end, this parser needs to */
+        if (ours.unfinished) { /* only this parser needs the line's end */
             DISCARD(buf_append_slice(&with_host, with_host.len > 0 ? slice_of("", 0) : in));
             DISCARD(buf_append_cstr(&with_host, "\r\n\r\n"));
             read_all(&ours, buf_slice(&with_host), request);

@@ -5,7 +5,7 @@
 
 #define FIELD(value) "--B\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\n" value "\r\n--B"
 
-/* A body with the end of the first segment behind `first` bytes, and `tail` in the last. */
+/* Makes a body whose first segment ends after `first` bytes, and whose last segment has `tail`. */
 static void make(struct segment_pool *pool, struct body *b, size_t first, const char *text,
                  size_t middle, const char *tail)
 {

@@ -81,7 +81,7 @@ static void known_paths(void **state)
 }
 
 /* Replicas may serve different models. A model's name must be read, or the request goes to an
- * engine without that model. */
+ * engine without the model. */
 static void paths_that_name_a_model(void **state)
 {
     (void)state;
@@ -116,8 +116,8 @@ static void ids(void **state)
         assert_int_equal(kind(none[i]), HTTP_PATH_OTHER);
 }
 
-/* An engine may sit behind a root path. Computing requests and stored responses are recognised
- * there too: owners and limits of keys apply. */
+/* An engine may be behind a root path. Computing requests and stored responses are recognised there
+ * too: owners and limits of keys apply. */
 static void known_paths_behind_a_prefix(void **state)
 {
     (void)state;
@@ -140,7 +140,7 @@ static void known_paths_behind_a_prefix(void **state)
         {"/x/v1/responses/r/cancel", HTTP_METHOD_POST, HTTP_PATH_RESPONSE_STORED, "/x", "r"},
         {"/x/v1/RESPONSES/r/", HTTP_METHOD_DELETE, HTTP_PATH_RESPONSE_STORED, "/x", "r"},
         {"/x/v1/videos/v/content", HTTP_METHOD_GET, HTTP_PATH_MEDIA_STORED, "/x", "v"},
-        /* Unknown paths below, with any method. */
+        /* Unknown paths below a stored response, with any method. */
         {"/v1/responses/a/b", HTTP_METHOD_PATCH, HTTP_PATH_RESPONSE_STORED, "", "a"},
         {"/v1/responses/a/b/c", HTTP_METHOD_GET, HTTP_PATH_RESPONSE_STORED, "", "a"},
         {"/x/v1/responses/a/b", HTTP_METHOD_HEAD, HTTP_PATH_RESPONSE_STORED, "/x", "a"},
@@ -172,7 +172,7 @@ static void known_paths_behind_a_prefix(void **state)
     assert_int_equal(look("/sleep/v1/chat/completions", HTTP_METHOD_POST).kind, HTTP_PATH_CONTROL);
 }
 
-/* An engine's success on these means that the cache is empty. */
+/* After a success on these paths an engine's cache is empty. */
 static void paths_that_reset_a_cache(void **state)
 {
     (void)state;
@@ -188,7 +188,7 @@ static void paths_that_reset_a_cache(void **state)
         assert_false(http_path_resets_cache(slice_of_cstr(others[i])));
 }
 
-/* Engines redirect such a path to the one without the slash. */
+/* Engines redirect such a path to the path without the slash. */
 static void a_slash_at_the_end_changes_nothing(void **state)
 {
     (void)state;
@@ -234,7 +234,7 @@ static void wrong_methods(void **state)
     assert_string_equal(allow, "GET, HEAD");
     assert_false(look("/v1/models", HTTP_METHOD_POST).method_allowed);
     assert_false(look("/v1/models", HTTP_METHOD_OTHER).method_allowed);
-    /* the engine answers CORS preflight */
+    /* The engine answers CORS preflight requests. */
     static const char *const asked[] = {"/v1/chat/completions", "/v1/responses/resp_1"};
     for (size_t i = 0; i < ARRAY_LEN(asked); i++) {
         r = look(asked[i], HTTP_METHOD_OPTIONS);

@@ -1,4 +1,4 @@
-/* The PROXY protocol, by its specification (HAProxy, doc/proxy-protocol.txt). */
+/* The PROXY protocol, by the specification (HAProxy, doc/proxy-protocol.txt). */
 #include "http/proxy_header.h"
 
 #include <string.h>
@@ -105,19 +105,19 @@ static void version_2(void **state)
     assert_reads(SLICE(V2 "\x21\x00\x00\x00"), NULL, false); /* UNSPEC */
     assert_reads(SLICE(V2 "\x21\x31\x00\x02"
                           "ab"),
-                 NULL, false); /* a socket of Unix */
+                 NULL, false); /* a Unix socket */
 }
 
 static void malformed_version_2(void **state)
 {
     (void)state;
     assert_malformed(SLICE("\r\n\r\n\0\r\nQUIX"));
-    assert_malformed(SLICE(V2 "\x11\x11\x00\x0c")); /* version 1 in this form */
+    assert_malformed(SLICE(V2 "\x11\x11\x00\x0c")); /* version 1 in the form of version 2 */
     assert_malformed(SLICE(V2 "\x22\x11\x00\x0c")); /* an unknown command */
     assert_malformed(SLICE(V2 "\x21\x41\x00\x00")); /* an unknown family */
     assert_malformed(SLICE(V2 "\x21\x13\x00\x00")); /* an unknown protocol */
     assert_malformed(SLICE(V2 "\x21\x11\x00\x02"
-                              "ab"));               /* shorter than its addresses */
+                              "ab"));               /* shorter than the addresses */
     assert_malformed(SLICE(V2 "\x21\x11\x0f\xf1")); /* longer than the limit */
     struct http_proxy_header out;
     assert_int_equal(http_proxy_header_parse(SLICE(V2 "\x21\x11\x0f\xf0"), &out), ERR_AGAIN);

@@ -14,7 +14,7 @@
 
 enum { ROUNDS = TEST_ROUNDS(500) };
 
-/* Whole and split, the body has the model's chain. False if jansson refuses the body. */
+/* True if the body, whole and split, has the model's chain. False if jansson refuses the body. */
 static bool agrees(const char *body, size_t len)
 {
     json_t *doc = model_parse(body, len);
@@ -78,7 +78,7 @@ static void vectors(void **state)
             bool is_object = skim.depth == 0 && body.at[0] == '{';
             if (entry->d_name[0] == 'y' && is_object)
                 agreed += agrees(body.at, body.len);
-            if (entry->d_name[0] == 'n') { /* some are fine within the frame */
+            if (entry->d_name[0] == 'n') { /* some are valid within the frame */
                 bool understood = skim.understood;
                 json_t *doc = model_parse(body.at, body.len);
                 assert_true(doc != NULL || !understood);
@@ -240,7 +240,7 @@ static json_t *random_json(unsigned depth)
     }
 }
 
-/* Some are signed, and some longer than the part read at once. */
+/* Some URLs are signed, and some are longer than the part read at once. */
 static json_t *random_url(void)
 {
     static const char *const queries[] = {

@@ -1,5 +1,4 @@
-/* The promises of a chain: prompts that share, and prompts that do not; the members that are
- * kept. */
+/* The promises of a chain: prompts that share, and others; the kept members. */
 #include "http/skim.h"
 
 #include <stdio.h>
@@ -58,7 +57,7 @@ static void namespaces(void **state)
                 for (unsigned b = 0; b < chains[k].length; b++)
                     assert_true(chains[i].points[a].id != chains[k].points[b].id);
     }
-    /* The same namespace whatever else differs. */
+    /* The namespace is the same, whatever else differs. */
     static struct chain other;
     chain_of(format(body, sizeof body,
                     "{\"user\":\"u\",\"tools\":[\"%s\"],\"messages\":[{\"role\":\"user\","
@@ -87,7 +86,8 @@ static void growth(void **state)
         assert_int_equal(chain_shared(&before, &after), before.length);
         before = after;
     }
-    /* Another end shares everything before it, another role of the first message nothing. */
+    /* With another end, a prompt shares everything before the end; with another role of the first
+     * message, nothing. */
     static struct chain other;
     char *last = strstr(body, "9 ");
     last[2] = '!';
@@ -121,7 +121,7 @@ static void other_chain(const char *a, const char *b)
     assert_false(chain_equal(&chain_a, &chain_b));
 }
 
-/* A body with `%s` twice: long texts, so that there are points. */
+/* A body with `%s` twice: long texts, enough for several points. */
 #define BODY(pattern) format(bodies[which++], sizeof bodies[0], pattern, text_a, text_b)
 
 static void forms(void **state)
@@ -153,7 +153,7 @@ static void forms(void **state)
     other_chain(plain, BODY("{\"prompt\":\"%s%s\"}"));
     plain = BODY("{\"prompt\":\"%s%s\"}");
     same_chain(plain, BODY("{\"text\":[\"%s%s\"]}"));
-    /* Text from a member that a better one replaces is forgotten, points and all. */
+    /* If a better member replaces a member, the former text is forgotten, with all points. */
     plain = BODY("{\"messages\":[{\"role\":\"user\",\"content\":\"%.0s%s\"}]}");
     same_chain(
         plain,
@@ -165,7 +165,7 @@ static void forms(void **state)
         plain,
         BODY("{\"messages\":[{\"content\":\"%1$s%1$s\"},{}],\"messages\":[{\"content\":\"%2$s\","
              "\"role\":\"user\"}],\"messages\":null}"));
-    /* An image is identified by its data, and has the length of any other. */
+    /* An image is identified by the data, and has the length of any other image. */
     plain = BODY(
         "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\",\"image_url\":{"
         "\"url\":\"data:%s\"}},{\"text\":\"%s\"}]}]}");
@@ -297,7 +297,7 @@ static void given(void **state)
     }
 }
 
-/* The place of the model's name, with its quotes, however the body is cut. */
+/* The place of the model's name, including the quotes, at any cut of the body. */
 static void where_the_model_stands(void **state)
 {
     (void)state;
@@ -323,7 +323,7 @@ static void where_the_model_stands(void **state)
     assert_false(http_skim_has_model(&skim));
 }
 
-/* A prompt for an alias has the chain of the model behind it. */
+/* A prompt for an alias has the chain of the model behind the alias. */
 static void another_model_is_set(void **state)
 {
     (void)state;
@@ -384,8 +384,8 @@ static void not_understood(void **state)
     }
 }
 
-/* Media are counted by kind, text by the values of its bytes; strings of tools and roles are
- * neither. */
+/* Media are counted by kind, and text by byte values; strings of tools and roles are not
+ * counted. */
 static void what_a_prompt_is_made_of(void **state)
 {
     (void)state;
@@ -408,7 +408,7 @@ static void what_a_prompt_is_made_of(void **state)
                                          .media = {2, 1, 0}};
     assert_memory_equal(&chain.content, &wanted, sizeof wanted);
     assert_true(chain.bytes > 3 * CHAIN_MEDIUM_BYTES);
-    /* Each point counts the blocks before it: sixteen each. */
+    /* Each point counts the media so far; a medium takes 16 points. */
     assert_true(chain.length >= 48);
     for (unsigned i = 1; i < chain.length; i++)
         assert_true(chain.points[i].media >= chain.points[i - 1].media);

@@ -1,5 +1,5 @@
-/* Usage is removed from a stream, and nothing else, however the stream is cut into pieces. Parts
- * that belong into the event before go back there. */
+/* Usage, and nothing else, is removed from a stream, however the stream is cut into pieces. Some
+ * parts of the usage event belong to the event before, and are moved there. */
 #include "http/usage_cut.h"
 
 #include <stdio.h>
@@ -26,8 +26,8 @@
 #define BESIDE_END                                                                                 \
     "data: {\"choices\":[{\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":3}}\n\n"
 
-/* The output, if the stream comes in pieces of random length up to `most`. It is read when the
- * piece is used up, so that ASan sees output memory that did not stay. */
+/* The output, if the stream comes in pieces of random length up to `most`. It is read after the
+ * piece, so that ASan sees output in freed memory. */
 static void cut(const char *stream, uint64_t most, uint64_t seed, struct buf *out)
 {
     struct http_usage_cut c;
@@ -94,7 +94,7 @@ static void only_usage_goes(void **state)
         {END_CHOICE BESIDE USAGE_PRINT, END_CHOICE BESIDE USAGE_PRINT},
         {"data: {\ndata: \"choices\":[{\"finish_reason\":\"stop\"}]\ndata: }\n\n" USAGE_PRINT DONE,
          "data: {\ndata: \"choices\":[{\"finish_reason\":\"stop\"}]\ndata: " PRINT "}\n\n" DONE},
-        /* of several choices the last one */
+        /* of several choices, the last gets the parts */
         {END_CHOICE EVENT_X END_CHOICE USAGE_PRINT DONE, END_CHOICE EVENT_X END_PRINT DONE},
         {END_CHOICE END_CHOICE USAGE_PRINT DONE, END_CHOICE END_PRINT DONE},
     };
@@ -110,8 +110,8 @@ static void only_usage_goes(void **state)
     }
 }
 
-/* A tool call that its parser kept back comes as one event, of any length. A read may bring the end
- * of one event and 64 KiB of others. Neither ends the cutting. */
+/* A tool call, kept back by the engine's parser, comes as a single event of any length. A read may
+ * bring the end of an event and 64 KiB of other events. Neither ends the cutting. */
 static void after_long_events_too(void **state)
 {
     (void)state;
@@ -159,7 +159,7 @@ static void whole_events_do_not_wait(void **state)
     http_usage_cut_free(&c);
 }
 
-/* Only the end of a choice waits for the event behind, and no longer than for the end of that. */
+/* Only the end of a choice waits: until the end of the next event at most. */
 static void the_end_of_a_choice_waits(void **state)
 {
     (void)state;
@@ -186,7 +186,7 @@ static void the_end_of_a_choice_waits(void **state)
         assert_int_equal(http_usage_cut_finish(&c).len, 0);
         http_usage_cut_free(&c);
     }
-    /* If the next event is there as well, and is no usage, nothing is copied. */
+    /* If the piece also has the next event, which is no usage, nothing is copied. */
     struct http_usage_cut c;
     struct slice in = SLICE(END_CHOICE EVENT_X DONE), out;
     http_usage_cut_init(&c);
@@ -196,7 +196,7 @@ static void the_end_of_a_choice_waits(void **state)
     http_usage_cut_free(&c);
 }
 
-/* Output stays in place while the same piece brings the begin of more usage. */
+/* Output stays in place while the same piece brings the beginning of more usage. */
 static void usage_behind_an_end_that_went_is_cut_too(void **state)
 {
     (void)state;
@@ -218,7 +218,7 @@ static void usage_behind_an_end_that_went_is_cut_too(void **state)
     http_usage_cut_free(&c);
 }
 
-/* Memory is bounded: bytes that form no event pass in the end. */
+/* Memory is bounded: bytes without an event pass in the end. */
 static void what_never_ends_passes(void **state)
 {
     (void)state;

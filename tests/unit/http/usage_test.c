@@ -15,7 +15,7 @@ struct wanted {
     const char *id;
 };
 
-/* The same for the whole, for every split in two, and byte by byte. */
+/* The same result for the whole, for every split in two, and for single bytes. */
 static void check(enum http_usage_form form, const char *text, struct wanted w)
 {
     size_t len = strlen(text);
@@ -79,7 +79,7 @@ static void vllm_chat(void **state)
         "\"created_cache_tokens\":0}},\"system_fingerprint\":\"vllm-0.32.0-39c297dc\"}\n\n"
         "data: [DONE]\n\n",
         (struct wanted){830, 768, 2, 2, true, false, "chatcmpl-b4799679660c65e4"});
-    /* without a usage chunk, and cut off */
+    /* Without a usage chunk, and cut off. */
     check(HTTP_USAGE_SSE,
           CHUNK "{\"role\":\"assistant\",\"content\":\"\"}" CHUNK_END CHUNK
                 "{\"content\":null,\"tool_calls\":[]}" CHUNK_END,
@@ -214,7 +214,7 @@ static void framing(void **state)
           "\xef\xbb\xbf: hi\r\ndata:{\"id\":\r\ndata:\"a\",\"text\":\"t\"}\r\rid: 7\ndatax: {}\n\n"
           ": [DONE]\n\ndata\n\ndata: not json\n\ndata:  [DONE]\n\n",
           (struct wanted){-1, -1, -1, 1, false, false, "a"});
-    /* two lines of data that look like one */
+    /* Two lines of data, similar to a single line. */
     check(HTTP_USAGE_SSE, "data: {\"id\":\rdata: \"a\",\"text\":\"t\"}\n\n",
           (struct wanted){-1, -1, -1, 1, false, false, "a"});
     check(HTTP_USAGE_SSE, "data:[DONE]\r\n\r\n", (struct wanted){-1, -1, -1, 0, true, false, ""});
@@ -229,7 +229,7 @@ static void framing(void **state)
           (struct wanted){-1, -1, -1, 0, true, false, ""});
 }
 
-/* A broken or lying engine must not make sums overflow. */
+/* Figures from a faulty or lying engine must not make sums overflow. */
 static void figures_beyond_belief(void **state)
 {
     (void)state;
@@ -258,8 +258,8 @@ static void figures_beyond_belief(void **state)
           (struct wanted){3, -1, -1, 0, false, false, ""});
 }
 
-/* Events that differ from the one before only in their text are not read again: any change that
- * could alter such an event's meaning must still be noticed. */
+/* Events are not read again if they differ from the event before only in the text: any change of
+ * meaning must still be noticed. */
 static void events_of_a_known_shape(void **state)
 {
     (void)state;
@@ -269,7 +269,7 @@ static void events_of_a_known_shape(void **state)
                 "{\"content\":\"\"}" CHUNK_END /* no token */
                     CHUNK "{\"content\":\"a \\\" b\"}" CHUNK_END CHUNK
                 "{\"content\":\"\xc3\xa9\"}" CHUNK_END CHUNK
-                "{\"content\":\"\",\"x\":\"y\"}" CHUNK_END /* none either: the text ends early */
+                "{\"content\":\"\",\"x\":\"y\"}" CHUNK_END /* no token: the text ends early */
                     CHUNK "{\"content\":\"five\"}" CHUNK_END "data: [DONE]\n\n",
           w);
     const struct wanted told = {7, 4, 2, 2, true, true, "chatcmpl-b4"};
@@ -281,7 +281,8 @@ static void events_of_a_known_shape(void **state)
           told);
 }
 
-/* Bytes of text, read in pieces of each size: text of an event besides the count of its tokens. */
+/* Bytes of text, read in pieces of each size: the text of events, apart from their count of
+ * tokens. */
 static void says(enum http_usage_form form, const char *text, uint64_t text_bytes)
 {
     size_t len = strlen(text);
@@ -302,7 +303,7 @@ static void bytes_of_text(void **state)
          CHUNK "{\"content\":\"one\"}" CHUNK_END CHUNK "{\"content\":\" two\"}" CHUNK_END CHUNK
                "{\"content\":\"a \\\" b\"}" CHUNK_END CHUNK "{\"content\":\"\"}" CHUNK_END,
          3 + 4 + 5);
-    /* more than one text in each, all of them of one shape */
+    /* Several texts in each event, all events of the same shape. */
     says(HTTP_USAGE_SSE,
          "data: {\"choices\":[{\"delta\":{\"reasoning\":\"ab\",\"content\":\"c\"}}]}\n\n"
          "data: {\"choices\":[{\"delta\":{\"reasoning\":\"ab\",\"content\":\"cd\"}}]}\n\n"
@@ -368,7 +369,7 @@ static void ends_of_streams(void **state)
     enum http_usage_form sse = HTTP_USAGE_SSE;
     enum http_usage_place between = HTTP_USAGE_BETWEEN, in_line = HTTP_USAGE_IN_LINE;
     ends(sse, "", true, between, 0, -1);
-    ends(sse, ": ping\n\n", true, between, 0, -1); /* only that came (simulation, seed 93) */
+    ends(sse, ": ping\n\n", true, between, 0, -1); /* only a comment came (simulation, seed 93) */
     ends(sse, ": ping\r\n\r\n: pi", true, in_line, 0, -1);
     ends(sse, "dat", true, HTTP_USAGE_IN_NAME, 0, -1); /* seed 773 */
     ends(sse, "\n\neven", true, HTTP_USAGE_IN_NAME, 0, -1);
@@ -440,7 +441,7 @@ static void statuses_of_errors(void **state)
         {"data: {\"choices\":[{\"index\":0,\"text\":\"\",\"finish_reason\":\"abort\"}]}\n\n", 0,
          true, true},
         {"data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"aborted\"}]}\n\n", 0, false, false},
-        {"data: {\"finish_reason\":\"abort\"}\n\n", 0, false, false}, /* of nothing that is known */
+        {"data: {\"finish_reason\":\"abort\"}\n\n", 0, false, false}, /* not in a choice */
         {"data: "
          "{\"type\":\"response.failed\",\"response\":{\"error\":{\"code\":\"server_error\"}}}\n\n",
          500, true, false},
@@ -482,7 +483,7 @@ static void aborts_in_other_words(void **state)
     } cases[] = {
         {sse, {start, none, stop}, true, true},
         {sse, {start, some, stop}, false, false},
-        {sse, {none, some, stop}, false, false}, /* one or more of them, says Anthropic */
+        {sse, {none, some, stop}, false, false}, /* Anthropic allows several */
         {sse, {some, none, stop}, false, false},
         {sse, {start, none}, false, false}, /* cut */
         {sse, {start, stop}, false, false}, /* unlike engines */

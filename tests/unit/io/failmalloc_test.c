@@ -1,5 +1,5 @@
-/* No memory, in our own code or in OpenSSL. Contexts of TLS are made from files, and again when the
- * files change. A failure is reported, the old context stays in use, and the change is applied
+/* Out of memory, in our own code or in OpenSSL. Contexts of TLS are made from files, and again when
+ * the files change. A failure is reported, the old context stays in use, and the change is applied
  * later. */
 #include "tests/lib/failmalloc.h"
 
@@ -117,7 +117,7 @@ static void add(struct io_watch *w, const char *setting, const char *path, const
         .setting = setting, .path = path, .bytes_max = PEM_BYTES, .long_advice = "is too long"};
 }
 
-/* Made, or not and with a reason. */
+/* Checks that the context was made, or has a reason. */
 static void judge(const void *made, const char *message, bool may_fail)
 {
     assert_true(made != NULL || may_fail);
@@ -200,7 +200,7 @@ static void reload(bool may_fail)
         assert_true(serial_now() == 2 ||
                     (serial_now() == 1 && may_fail && (w.told[0] != '\0' || !w.settled)));
         failmalloc_enough();
-        read_again(&w, &loop); /* the files have not changed since, and need not */
+        read_again(&w, &loop); /* the loss repairs itself, although the files stay */
         assert_int_equal(serial_now(), 2);
         assert_string_equal(w.told, "");
     } else {
@@ -236,7 +236,7 @@ static int set_up(void **state)
     make_pair(&pairs[0], 1);
     make_pair(&pairs[1], 2);
     write_pair(&pairs[0]);
-    return setenv("SSL_CERT_FILE", cert_path, 1); /* the CAs of the system: few */
+    return setenv("SSL_CERT_FILE", cert_path, 1); /* only a few system CAs */
 }
 
 static int tear_down(void **state)

@@ -1,4 +1,4 @@
-/* Datagrams that a full kernel does not take wait, in their order, up to a limit. */
+/* Datagrams refused by a full kernel wait, in order, up to a limit. */
 #include "tests/lib/test.h"
 
 #include <stdlib.h>
@@ -50,7 +50,7 @@ static void send_one(uint8_t number)
     io_udp_send(g, &to, bytes, sizeof bytes);
 }
 
-/* libuv takes no other datagram before this one is reported, as with a full kernel. */
+/* libuv takes no other datagram before this datagram is reported, as with a full kernel. */
 static void fill(void)
 {
     static uint8_t bytes[LEN];

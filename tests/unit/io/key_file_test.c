@@ -13,7 +13,7 @@ static void a_key_is_one_line(void **state)
     }
 }
 
-/* Contents that would end the header line early, or be no header at all. */
+/* Contents with an end of the header line, or invalid in any header. */
 static void what_no_header_can_carry_is_refused(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* A feed's sockets with rare results of libzmq's calls, and of the clock: the linker puts the
- * functions of this file in front of them. */
+ * functions of this file in front of libzmq's. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "node/io/kv_feed.h"
 #include "tests/lib/test.h"
 
-enum { STEPS = 4000 }; /* of a millisecond at least */
+enum { STEPS = 4000 }; /* each at least a millisecond */
 
 static uv_loop_t loop;
 static void *ours;
@@ -23,7 +23,7 @@ static unsigned connected, lives;
 static bool interrupts; /* a signal interrupts every second call */
 static bool second;
 static unsigned connects;    /* to an engine */
-static uint64_t time_by = 1; /* the awaited time comes so much sooner */
+static uint64_t time_by = 1; /* how much sooner the awaited time comes */
 
 static bool interrupted(void)
 {
@@ -40,7 +40,7 @@ static bool interrupted(void)
         return interrupted() ? -1 : __real_##name arguments;                                       \
     }
 
-/* A subscription that always has one more message. */
+/* A subscription that never runs out of messages. */
 enum { FLOOD_BYTES = 300 << 10 };
 static bool floods;
 static unsigned parts; /* of the received message */
@@ -156,8 +156,8 @@ static void until(const unsigned *count, unsigned least)
 
 /* --- tests ----------------------------------------------------------------------------------- */
 
-/* libzmq does not report some failures: of a name that cannot be looked up, or of a peer that
- * accepts the connection and is silent, as here. */
+/* libzmq does not report some failures, such as an unresolved name, or, as here, a peer that
+ * accepts the connection and stays silent. */
 static void an_attempt_without_an_answer_is_made_anew(void **state)
 {
     (void)state;
@@ -177,7 +177,7 @@ static void an_attempt_without_an_answer_is_made_anew(void **state)
     (void)close(silent);
 }
 
-/* Nothing is lost, and nothing ends. */
+/* No message is lost, and the feed does not end. */
 static void calls_that_are_interrupted_are_made_again(void **state)
 {
     (void)state;
@@ -215,7 +215,7 @@ static void calls_that_are_interrupted_are_made_again(void **state)
     interrupts = true; /* until the context is closed */
 }
 
-/* An endless sender is read in parts, and other work has its turn between them. */
+/* An endless sender is read in parts, and other work has a turn between them. */
 static void a_turn_of_the_loop_reads_so_many_bytes(void **state)
 {
     (void)state;

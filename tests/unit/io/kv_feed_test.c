@@ -7,14 +7,14 @@
 
 #include "tests/lib/test.h"
 
-enum { STEPS = 4000 }; /* of a millisecond at least, until something counts as lost */
+enum { STEPS = 4000 }; /* each at least a millisecond, until something counts as lost */
 
 static uv_loop_t loop;
 static void *ours, *engines;     /* libzmq's contexts */
 static void *publisher, *router; /* the engine's sockets */
 static char endpoint[64], asked_at[64];
 static struct io_kv_feed *feed;
-static char heard[8192]; /* c connected, numbers, rN replayed, e the end */
+static char heard[8192]; /* c connected, N message, rN replayed message, e the replay's end */
 static unsigned lives;
 static uint64_t last;
 
@@ -202,14 +202,14 @@ static void test_what_is_no_message_is_counted(void **state)
     publish(2, SLICE(""));
     for (unsigned i = 0; i < 6; i++)
         part(publisher, SLICE("kv"), i < 5);
-    part(publisher, SLICE("other"), false); /* of another topic: libzmq drops it */
+    part(publisher, SLICE("other"), false); /* another topic: libzmq drops it */
     publish(3, SLICE("x"));
     until(is_heard, "3 ");
     assert_int_equal(io_kv_feed_stats(feed).malformed, 4);
     end_feed();
 }
 
-/* Answers the replay request: messages from that number up to `to`. */
+/* Answers the replay request: messages from the requested number up to `to`. */
 static bool answer(uint64_t to, bool has_topic)
 {
     char who[16];
@@ -256,7 +256,7 @@ static void test_replays_in_both_forms(void **state)
     }
     heard[0] = '\0';
     assert_int_equal(io_kv_feed_replay(feed, 1), 0);
-    assert_int_equal(io_kv_feed_replay(feed, 9), 0); /* the first one is given up */
+    assert_int_equal(io_kv_feed_replay(feed, 9), 0); /* the first replay is given up */
     for (unsigned i = 0; i < 100; i++) {
         (void)answer(9, true);
         (void)uv_run(&loop, UV_RUN_NOWAIT);
@@ -291,7 +291,7 @@ static void test_what_is_too_large_ends_the_connection(void **state)
     assert_non_null(large);
     open_feed(SLICE(""));
     publish(1, slice_of(large, IO_KV_MESSAGE_MAX + 1));
-    until(has_begun, "c "); /* and opened again */
+    until(has_begun, "c "); /* the feed is opened again */
     assert_int_equal(lives, 0);
     end_feed();
     free(large);
@@ -310,7 +310,7 @@ static void test_no_endpoint(void **state)
     }
 }
 
-/* The engine connects elsewhere, and answers replays. */
+/* The engine connects elsewhere, and answers replays here. */
 static void test_replays_alone(void **state)
 {
     (void)state;

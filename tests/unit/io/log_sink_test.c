@@ -20,7 +20,7 @@ static struct io_log_sink sink;
 static int setup(void **state)
 {
     (void)state;
-    (void)alarm(60); /* a test that waits for a frozen disk would never end */
+    (void)alarm(60); /* otherwise a wait for a frozen disk never ends */
     io_log_sink_init(&sink, LOG_INFO, NODE_LOG_FORMAT_JSON);
     if (pipe(pipe_fds) != 0)
         return -1;
@@ -74,7 +74,7 @@ static void log_long(int lines)
         log_event(&sink.log, LOG_INFO, "x", LOG_STR("v", slice_of(value, sizeof value)));
 }
 
-/* Nobody reads: the process goes on, lines are dropped whole and counted. */
+/* Nobody reads the pipe: the process goes on; whole lines are dropped and counted. */
 static void test_a_full_pipe_does_not_block(void **state)
 {
     (void)state;
@@ -99,8 +99,8 @@ static void test_a_full_pipe_does_not_block(void **state)
 
 static const struct log_field number[] = {{.name = "n", .type = LOG_FIELD_INT, .value.i = 1}};
 
-/* Every request has its line, however many come in a second: they once ended at the fiftieth. They
- * wait for a slow reader, and come before the event logged after them. */
+/* Every request has a line, however many come in a second: lines once ended at the fiftieth. The
+ * lines wait for a slow reader, and come before the event logged after them. */
 static void test_records_are_all_there(void **state)
 {
     (void)state;
@@ -111,7 +111,7 @@ static void test_records_are_all_there(void **state)
     unsigned lines = 0;
     char chunk[4096];
     ssize_t n;
-    do { /* a pipe holds fewer bytes than that */
+    do { /* a pipe holds fewer bytes than the records */
         io_log_sink_flush(&sink.log);
         n = read(pipe_fds[0], chunk, sizeof chunk);
         assert_true(n > 0);
@@ -134,7 +134,7 @@ static void test_records_that_nobody_reads(void **state)
         log_record_write(&sink.log, LOG_INFO, "request", number, 1);
     uint64_t dropped = io_log_dropped(&sink.log);
     assert_true(dropped > 0 && dropped < RECORDS);
-    log_event(&sink.log, LOG_INFO, "an event", LOG_INT("n", 1)); /* still has room */
+    log_event(&sink.log, LOG_INFO, "an event", LOG_INT("n", 1)); /* an event still has room */
     assert_int_equal(io_log_dropped(&sink.log), dropped);
     io_log_sink_close(&sink.log);
     assert_true(io_log_dropped(&sink.log) < RECORDS);
@@ -180,7 +180,7 @@ static void test_a_full_disk_cuts_one_line(void **state)
 
 /* --- with its thread ------------------------------------------------------------------------ */
 
-/* Replaces libc's: a disk that hangs reports that it is writable, and then does not return. */
+/* Replaces libc's write(): a hanging disk reports readiness, and then write() does not return. */
 static atomic_bool frozen;
 
 ssize_t write(int fd, const void *bytes, size_t len)
@@ -217,8 +217,8 @@ static unsigned lines_until(int fd, const char *end)
     return lines;
 }
 
-/* A disk that hung stopped the event loop for as long. Now lines beyond the buffer are dropped, and
- * the log counts them. */
+/* A hanging disk once stopped the event loop. Now lines beyond the buffer are dropped, and the log
+ * counts them. */
 static void test_a_disk_that_hangs(void **state)
 {
     (void)state;
@@ -247,8 +247,8 @@ static void test_a_disk_that_hangs(void **state)
     io_log_sink_close(&sink.log);
 }
 
-/* With a thread each call of the loop that may wait costs more, so no thread runs while a pipe
- * takes all. The first refused line starts one; nothing is lost or out of order. */
+/* With a thread each waiting call of the loop costs more, so no thread runs while a pipe takes
+ * every line. The first refused line starts a thread; nothing is lost or out of order. */
 static void test_a_pipe_needs_no_thread_until_it_is_full(void **state)
 {
     (void)state;
@@ -268,7 +268,7 @@ static void test_a_pipe_needs_no_thread_until_it_is_full(void **state)
     assert_int_equal(io_log_dropped(&sink.log), 0);
 }
 
-/* At the end all logged lines are there, in order, and so are lines logged later. */
+/* After the end all logged lines have been written, in order, and so have lines logged later. */
 static void test_nothing_is_lost_at_the_end(void **state)
 {
     (void)state;
@@ -283,7 +283,7 @@ static void test_nothing_is_lost_at_the_end(void **state)
     assert_int_equal(io_log_dropped(&sink.log), 0);
 }
 
-static time_t ahead_s; /* of the wall clock, for all calls of this program */
+static time_t ahead_s; /* the wall clock's lead, for all calls of this program */
 
 int clock_gettime(clockid_t id, struct timespec *out)
 {
@@ -292,8 +292,8 @@ int clock_gettime(clockid_t id, struct timespec *out)
     return err;
 }
 
-/* The end comes within its second though the disk hangs, and though the wall clock is set
- * meanwhile: the clock was an hour ahead when the second began. */
+/* The sink ends within a second though the disk hangs, and though the wall clock is set meanwhile:
+ * the clock was an hour ahead when the second began. */
 static void test_the_end_waits_for_no_disk(void **state)
 {
     (void)state;
@@ -310,7 +310,7 @@ static void test_the_end_waits_for_no_disk(void **state)
     assert_int_equal(uv_thread_join(&sink.thread), 0);
 }
 
-/* A bug ends the process: the lines logged before are there. */
+/* A bug ends the process: the lines logged before have been written. */
 static void test_a_process_that_aborts(void **state)
 {
     (void)state;
@@ -356,7 +356,7 @@ int main(void)
         TEST(test_nothing_is_lost_at_the_end),
         TEST(test_a_process_that_aborts),
         TEST(test_levels_go_round),
-        TEST(test_the_end_waits_for_no_disk), /* its thread uses the sink to the end */
+        TEST(test_the_end_waits_for_no_disk), /* the thread uses the sink to the end */
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,7 +61,7 @@ static void a_file_is_appended_up_to_its_limit(void **state)
     assert_non_null(strstr(message, "is too long"));
 }
 
-/* A file without a size grows as it is read. */
+/* A file without a size: the buffer grows while the file is read. */
 static void a_pipe_is_read_where_it_may_be_one(void **state)
 {
     (void)state;

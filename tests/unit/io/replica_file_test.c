@@ -1,4 +1,4 @@
-/* A file of replicas that changes: the moment at which it is a new list. Time is given, reading is
+/* A changing file of replicas: the moment at which it is a new list. Time is given, reading is
  * real. */
 #include "node/io/replica_file.h"
 
@@ -64,7 +64,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Reads once more. */
+/* Reads the file again. */
 static const struct discover_origin *reading(void)
 {
     now += IO_WATCH_INTERVAL_MS;
@@ -73,7 +73,7 @@ static const struct discover_origin *reading(void)
     return &d->sources[0];
 }
 
-/* A program that writes in place may be in the middle of writing. */
+/* A program writing in place may be in the middle of writing. */
 static void half_a_file_is_no_list(void **state)
 {
     (void)state;

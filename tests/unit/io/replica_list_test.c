@@ -22,7 +22,7 @@ static int parse(const char *text)
     return replica_list_parse(slice_of_cstr(text), &list, message);
 }
 
-/* "name engine weight model" of each. */
+/* Expects "name engine weight model" of each entry. */
 static void is(const char *want)
 {
     char got[1024] = "";

@@ -1,4 +1,4 @@
-/* Files that change: the readings that count. Time is given, reading is real. */
+/* Changing files: the readings that count. Time is given, reading is real. */
 #include "node/io/watch_file.h"
 
 #include <stdio.h>
@@ -91,7 +91,7 @@ static int setup(void **state)
     assert_int_equal(io_watch_read(&w), 0);
     assert_string_equal(taken, "old");
     io_watch_start(&w);
-    turn(); /* as at the start */
+    turn(); /* the file is as at the start */
     assert_true(makes == 1 && takes == 2 && !w.made && !w.mended && lines[0] == '\0');
     return 0;
 }
@@ -108,8 +108,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Half of a line of client-keys-file is a key without its limits: that half was used for a
- * second. */
+/* Half of a line of client-keys-file is a key without limits: the half was used for a second. */
 static void a_file_that_is_being_written_waits(void **state)
 {
     (void)state;
@@ -123,7 +122,7 @@ static void a_file_that_is_being_written_waits(void **state)
     assert_true(w.made);
 }
 
-/* A certificate without its key. */
+/* The certificate changes first, and the key later: the pair is used once both are unchanged. */
 static void all_files_have_to_stand_still(void **state)
 {
     (void)state;
@@ -169,11 +168,11 @@ static void a_file_that_is_away_is_said_once(void **state)
     put(0, "old");
     turn();
     turn();
-    assert_true(w.mended && !w.made && w.told[0] == '\0'); /* the result is in use */
+    assert_true(w.mended && !w.made && w.told[0] == '\0'); /* the old result is in use */
     assert_int_equal(makes, 1);
 }
 
-/* Memory may have been short. */
+/* The first try may have failed for lack of memory. */
 static void what_nothing_is_made_of_is_tried_again(void **state)
 {
     (void)state;
@@ -205,7 +204,7 @@ static void a_reading_that_is_asked_for_counts_at_once(void **state)
     (void)state;
     assert_true(io_watch_ask(&w) && io_watch_is_asked(&w));
     put(0, "new");
-    io_watches_tick(&all, &loop, now); /* it is not time */
+    io_watches_tick(&all, &loop, now); /* too early to read */
     assert_true(io_watch_is_asked(&w));
     assert_int_equal(uv_run(&loop, UV_RUN_DEFAULT), 0);
     assert_string_equal(taken, "new");

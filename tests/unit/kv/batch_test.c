@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "tests/lib/files.h"
 
-/* Events of one batch as text, one a line; digests as letters: equal ones have the same. */
+/* A batch's events as text, a line each; digests as letters: equal digests have the same letter. */
 struct heard {
     char text[8192];
     size_t len;
@@ -227,11 +227,11 @@ static void test_fields_come_in_any_order(void **state)
 
 static void put_extra(struct made *m, const char *salt, int offset)
 {
-    msgpack_pack_array(&m->p, 2); /* of two blocks */
+    msgpack_pack_array(&m->p, 2); /* for two blocks */
     msgpack_pack_nil(&m->p);
     msgpack_pack_array(&m->p, 2);
     put_text(m, salt);
-    msgpack_pack_array(&m->p, 1); /* an image: its place */
+    msgpack_pack_array(&m->p, 1); /* an image's place */
     msgpack_pack_int(&m->p, offset);
 }
 
@@ -284,9 +284,9 @@ static void test_tokens_that_do_not_fit_the_blocks(void **state)
     put_array(&m, "BlockStored", 6, 8, 4);
     put_array(&m, "BlockStored", 6, 12, 4); /* a sliding window skips blocks */
     put_array(&m, "BlockStored", 6, 7, 4);
-    put_array(&m, "BlockStored", 6, 0, 0); /* of an offloading connector */
+    put_array(&m, "BlockStored", 6, 0, 0); /* an offloading connector's */
     put_array(&m, "BlockStored", 6, 9, 1);
-    put_array(&m, "BlockStored", 20, 8, 4); /* of a later release */
+    put_array(&m, "BlockStored", 20, 8, 4); /* a later release's */
     assert_int_equal(end(&m, &h), 0);
     assert_string_equal(h.text, "stored gpu 7=a 8=b x4\n"
                                 "stored gpu 7  8  x4\n"
@@ -339,7 +339,7 @@ static void test_no_batch(void **state)
         "",
         "\xc0",
         "\x80",
-        "\x91\xcb",                         /* one element */
+        "\x91\xcb",                         /* only one element */
         "\x92\x00\xc0",                     /* no list of events */
         "\x92\x00\x81\x00\x00",             /* a map */
         "\x92\x00\xdd\xff\xff\xff\xff\xc0", /* announces more than the bytes contain */
@@ -383,7 +383,7 @@ static void test_limits(void **state)
     for (unsigned i = 0; i <= KV_BATCH_EVENTS_MAX; i++)
         msgpack_pack_nil(&m.p);
     assert_int_equal(end(&m, &h), ERR_LIMIT);
-    /* Tokens do not matter. */
+    /* The number of tokens does not count towards the limit. */
     begin(&m, 1);
     put_array(&m, "BlockStored", 6, 1 << 20, 1 << 19);
     assert_int_equal(end(&m, &h), 0);

@@ -1,4 +1,4 @@
-/* No memory: a feed is read into a tree, with a message that waits for a replay. A message without
+/* Out of memory: a feed is read into a tree, and a message waits for a replay. A message without
  * memory is requested again, or counts as missed. */
 #include "tests/lib/failmalloc.h"
 

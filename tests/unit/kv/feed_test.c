@@ -6,7 +6,7 @@
 
 #include "base/prng.h"
 
-/* An engine in a few lines: the payload is its life and the message's number. */
+/* A small engine: the payload is the engine's life and the message's number. */
 struct payload {
     uint64_t life, number;
 };
@@ -108,10 +108,10 @@ static void resume(void)
     assert_true(kv_feed_last(feed) == hash);
 }
 
-/* Steps: a number is a live message, rN a replayed one, e the replay's end, c the subscription is
- * open. t: a second passes, T: the replay's time is over, x: an unreadable message as the next one.
- * R: the engine is another one, K: go on behind number 4 of an earlier life, p: proven, q: not
- * proven. Numbers from 1000 on are of a second engine. */
+/* Steps: a number is a live message, rN a replayed message, e the replay's end, c: the subscription
+ * is open. t: a second passes, T: the replay's time is over, x: an unreadable message comes next.
+ * R: another engine, K: go on behind number 4 of an earlier life, p: proven, q: not proven. Numbers
+ * from 1000 on are a second engine's. */
 static void play(bool has_replay, const char *steps, const char *wanted)
 {
     uint64_t now_ms = 10000;
@@ -168,7 +168,7 @@ static void test_with_one(void **state)
     play(true, "c e 0 1", "?0 * 0 1 ");
     play(true, "c r0 r1 e 2", "?0 * 0 1 2 ");
     play(true, "c 2 r0 r1 r2 3 e 4", "?0 * 0 1 2 3 4 ");   /* live messages meanwhile */
-    play(true, "c r0 r1 r2 e 1 2 3 4", "?0 * 0 1 2 3 4 "); /* and late ones */
+    play(true, "c r0 r1 r2 e 1 2 3 4", "?0 * 0 1 2 3 4 "); /* and late messages */
     play(true, "c r0 r1 e 0 1 2", "?0 * 0 1 2 ");
     play(true, "c r0 r1 r2 e 1 2 1001 t", "?0 * 0 1 2 ! ?0 "); /* but once */
     play(true, "c r0 r1 r2 e 3 1 t", "?0 * 0 1 2 3 ! ?0 ");
@@ -187,16 +187,16 @@ static void test_another_engine(void **state)
 {
     (void)state;
     play(true, "c e 0 1 t c r1 e 2", "?0 * 0 1 ?1 2 ");
-    /* Its numbers have passed ours: message 1 is a different one. */
+    /* The new engine has passed the last known number, so message 1 is a different message. */
     play(true, "c e 0 1 t c r1001 r1002 e 1003", "?0 * 0 1 ?1 ! 1 2 3 ");
-    /* They have not: the first one is smaller. */
+    /* The new engine has not passed the last known number: the first number is smaller. */
     play(true, "c e 0 1 2 3 t c e 1001 t r1000 r1001 e 1002", "?0 * 0 1 2 3 ?3 ! ?0 + 0 1 2 ");
     /* The engine began while a replay was awaited. */
     play(true, "c e 0 1 4 t 1000 1001", "?0 * 0 1 ?1 + 0 1 ");
 }
 
-/* One message a second: a replay lasts neither for ever, nor as long as the same message comes
- * again and again. */
+/* 1 message a second: a replay ends after a while, and sooner if the same message comes again and
+ * again. */
 static void test_a_replay_that_drips_is_given_up(void **state)
 {
     (void)state;
@@ -216,7 +216,7 @@ static void test_a_replay_that_drips_is_given_up(void **state)
         uint64_t lasted_ms = now_ms - began_ms;
         assert_int_equal(lasted_ms, same ? 1000 + KV_REPLAY_TIMEOUT_MS : KV_SETTLE_MS);
         assert_int_equal(kv_feed_next(feed), 5001);      /* continues with the messages since, */
-        assert_int_equal(kv_feed_stats(feed).missed, 1); /* the first of which does not follow */
+        assert_int_equal(kv_feed_stats(feed).missed, 1); /* whose first does not follow */
         end();
     }
 }
@@ -224,7 +224,7 @@ static void test_a_replay_that_drips_is_given_up(void **state)
 /* --- drawn ----------------------------------------------------------------------------------- */
 
 struct engine {
-    uint64_t life, next, oldest; /* number; the oldest one that can be replayed */
+    uint64_t life, next, oldest; /* the next number; the oldest number in a replay */
 };
 
 static void publish(struct engine *e, bool arrives, uint64_t now_ms)
@@ -239,9 +239,9 @@ static void publish(struct engine *e, bool arrives, uint64_t now_ms)
 static void test_an_earlier_life_is_gone_on_with(void **state)
 {
     (void)state;
-    /* The replay has the last known message, and those since. */
+    /* The replay has the last known message, and the messages since. */
     play(true, "K q c q r4 p r5 r6 e 7", "?4 5 6 7 ");
-    play(true, "K c r4 e p 5", "?4 5 ");           /* an engine that was quiet */
+    play(true, "K c r4 e p 5", "?4 5 ");           /* a quiet engine */
     play(true, "K c 6 r4 r5 r6 e 7", "?4 5 6 7 "); /* an active engine */
     play(true, "K c 6 r4 e p", "?4 ! 6 ");         /* 5 is nowhere */
     /* The message is gone, or is another engine's; or no reply comes. */
@@ -250,7 +250,7 @@ static void test_an_earlier_life_is_gone_on_with(void **state)
     play(true, "K c q T p 5", "?4 ! 5 ");
     play(true, "K c 5 q T p", "?4 ! 5 ");
     play(true, "K c e p t r1000 r1001 e", "?4 ! ?0 + 0 1 ");
-    /* The engine began anew. */
+    /* The engine restarted. */
     play(true, "K c q R p 1000", "?4 * * 0 ");
     play(true, "K c 1000 q T p", "?4 ! + 0 ");
     /* Without a replay nothing can be proven, and nothing waits for proof. */

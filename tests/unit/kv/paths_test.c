@@ -81,7 +81,7 @@ static void store(const char *text)
     kv_tree_apply(tree, &e);
 }
 
-/* As for a reader that joined late: the blocks before `from` were there already. */
+/* Begins like a late reader: the blocks before `from` were cached already. */
 static void begin_late(const char *text, uint32_t from)
 {
     uint64_t hashes[64], digests[64];
@@ -135,7 +135,8 @@ static int tie(const char *text, unsigned tokens)
     return anchored;
 }
 
-/* A prompt of all those blocks that ends so many letters behind that text's last checkpoint. */
+/* Ties a prompt with the blocks of `block_text`, ending `letters` letters behind that text's last
+ * checkpoint. */
 static int tie_behind(const char *text, unsigned letters, const char *block_text)
 {
     size_t len = strlen(block_text);
@@ -145,7 +146,8 @@ static int tie_behind(const char *text, unsigned letters, const char *block_text
                         (uint32_t)len * BLOCK, BLOCK, tree, place);
 }
 
-/* The checkpoint behind so many letters of a text is behind so many blocks of another. */
+/* The checkpoint behind `letters` letters of `text` must be behind `blocks` blocks of
+ * `block_text`. */
 static void assert_anchor_is(const char *text, unsigned letters, const char *block_text,
                              unsigned blocks)
 {
@@ -175,7 +177,7 @@ static void test_checkpoints_stand_where_their_bytes_do(void **state)
     assert_anchor("abcdefghij", 8, 10); /* the last checkpoint moves with the whole prompt */
     assert_int_equal(tie("abcdefghij", 10 * BLOCK + 3), 0);
     assert_int_equal(kv_paths_stats(paths).anchors, 2);
-    /* The next turn begins where this one ended. */
+    /* The next turn begins where this turn ended. */
     store("abcdefghijklmnop");
     assert_true(join("abcdefghijklmnop"));
     assert_int_equal(tie("abcdefghijklmnop", 16 * BLOCK), 2);
@@ -207,7 +209,7 @@ static void test_an_anchor_moves_to_where_prompts_part(void **state)
     end();
 }
 
-/* Two prompts end behind the same checkpoint, each with its own text. The checkpoint moves back to
+/* Two prompts with different texts end behind the same checkpoint. The checkpoint moves back to
  * their common part, and a third prompt changes nothing. */
 static void test_the_last_checkpoint_of_two_prompts(void **state)
 {
@@ -223,7 +225,7 @@ static void test_the_last_checkpoint_of_two_prompts(void **state)
     assert_anchor_is("abcd", 4, "abcdef", 6);
     assert_int_equal(tie_behind("abcd", 4, "abcdefZZ"), 0);
     assert_int_equal(kv_paths_stats(paths).moved, 1);
-    /* Its own text keeps its place, and so does the text behind. */
+    /* The prompt's own text keeps the place, and so does the text behind. */
     store("abcdefXYijklmnop");
     assert_true(join("abcdefXYijklmnop"));
     assert_true(tie("abcdefXYijklmnop", 16 * BLOCK) > 0);
@@ -263,11 +265,11 @@ static void test_a_text_fits_what_is_certain_of_it(void **state)
     struct kv_tree_place other = kv_tree_find(tree, chain_of("abcdXfghijklmnop", 16));
     assert_true(kv_paths_fits(paths, id_of("abcdefghijklmnop", 16), tree, own));
     assert_false(kv_paths_fits(paths, id_of("abcdefghijklmnop", 16), tree, other));
-    assert_true(kv_paths_fits(paths, 12345, tree, other)); /* the tree knows nothing of that */
+    assert_true(kv_paths_fits(paths, 12345, tree, other)); /* 12345 is unknown to the tree */
     end();
 }
 
-/* An engine loses its credit: anchors reported by others too, or only by others, stay. */
+/* An engine loses credit: anchors reported by others too, or only by others, stay. */
 static void test_what_one_said_is_taken_back(void **state)
 {
     (void)state;
@@ -293,7 +295,7 @@ static void test_what_one_said_is_taken_back(void **state)
     end();
 }
 
-/* All chains have one block size. */
+/* All chains have the same block size. */
 static void test_ties_of_another_size_of_blocks_are_passed_over(void **state)
 {
     (void)state;
@@ -309,7 +311,7 @@ static void test_ties_of_another_size_of_blocks_are_passed_over(void **state)
     end();
 }
 
-/* The anchors go with the size, the checkpoints do not: ties continue from there. */
+/* The anchors go with the size, the checkpoints stay: ties continue from there. */
 static void test_another_size_of_blocks_is_chosen(void **state)
 {
     struct kv_tree_place place;
@@ -356,7 +358,7 @@ static void test_a_copy_for_another_size_of_blocks(void **state)
         kv_paths_tie(copy, &listener, id_of("abcdefgh", 8), 0, 8 * BLOCK, 2 * BLOCK, tree, place),
         2);
     kv_paths_check(copy);
-    /* an earlier life's anchors of that size get points that are there */
+    /* If an earlier life kept anchors of the same size, existing points get them. */
     assert_int_equal(kv_paths_keep(copy, &cursor, &kept), 1);
     assert_int_equal(kv_paths_kept_size(buf_slice(&kept)), 2 * BLOCK);
     assert_int_equal(kv_paths_kept_size(SLICE("no")), 0);
@@ -419,7 +421,7 @@ static void test_the_next_life_knows_where_checkpoints_stand(void **state)
     assert_int_equal(kept.len, len);
     struct kv_paths *past = paths;
     assert_int_equal(kv_paths_create(&paths, 1000), 0);
-    /* The last points have no place without those before. */
+    /* The last points have no place without the points before. */
     assert_false(kv_paths_recall(paths, slice_of(kept.at, 4)));
     assert_true(kv_paths_recall(paths, buf_slice(&kept)));
     assert_false(kv_paths_recall(paths, buf_slice(&kept))); /* nothing is new */
@@ -449,7 +451,7 @@ static void test_the_next_life_knows_where_checkpoints_stand(void **state)
 }
 
 /* Another engine's reader has placed the first checkpoints. The late reader keeps these places, and
- * adds those behind the blocks that it knows. */
+ * adds those behind known blocks. */
 static void test_a_tree_that_does_not_know_the_beginning(void **state)
 {
     (void)state;
@@ -470,7 +472,7 @@ static void test_a_tree_that_does_not_know_the_beginning(void **state)
     assert_anchor(text, 16, 16);
     assert_int_equal(kv_paths_anchored(paths, id_of(text, 4)), id_of(text, 4));
     end();
-    begin(1000); /* no reader has: the first ones have no place */
+    begin(1000); /* no reader has: the first checkpoints have no place */
     assert_true(join(text));
     begin_late(text, 10);
     assert_int_equal(tie(text, 16 * BLOCK), 2);

@@ -1,8 +1,8 @@
-/* The times at which a reader reports its findings and knows the cache's contents. */
+/* The times at which a reader reports findings and knows the cache's contents. */
 #include "base/checkpoint.h"
 #include "tests/unit/kv/reader_world.h"
 
-/* One checkpoint of a prompt of four blocks, just computed. */
+/* A checkpoint of a prompt of four blocks, just computed. */
 static void prompt_is_known(uint64_t now_ms)
 {
     const uint64_t id = 7;
@@ -31,7 +31,7 @@ static void block_comes_and_goes(bool comes, uint64_t now_ms)
     publish(now_ms);
 }
 
-/* The budget of this generation is used up: the report is made once there is a new budget. */
+/* This generation's budget is used up: the report is made once there is a new budget. */
 static void test_what_is_refused_is_said_later(void **state)
 {
     (void)state;
@@ -64,14 +64,14 @@ static void test_what_is_refused_is_said_later(void **state)
     end();
 }
 
-/* Messages were missed twice in a second, so reports stop until the next one: refused reports
+/* Messages were missed twice in a second, so reports stop until the next second: refused reports
  * wait. */
 static void test_what_is_refused_waits_for_the_end_of_a_doubt(void **state)
 {
     (void)state;
     begin();
     prompt_is_known(1000);
-    kv_reader_tick(reader, 1000); /* reports the blocks present when speaking began */
+    kv_reader_tick(reader, 1000); /* first reports the blocks already present */
     gone = 0;
     refuses = true;
     block_comes_and_goes(false, 1000);
@@ -113,7 +113,7 @@ static void test_what_went_meanwhile_is_said_when_events_are_believed_again(void
     }
 }
 
-/* An answer found blocks gone by the events: in a tier without events. */
+/* An answer found blocks that are gone by the events: a tier without events has them. */
 static void test_a_silent_tier_contradicts_nothing(void **state)
 {
     (void)state;
@@ -137,7 +137,7 @@ static void test_a_silent_tier_contradicts_nothing(void **state)
     }
 }
 
-/* An earlier life's knowledge is reported once a replay has proven that it is still true. */
+/* An earlier life's knowledge is reported once a replay has proven it still true. */
 static void test_nothing_is_said_before_it_is_proven(void **state)
 {
     (void)state;
@@ -174,7 +174,7 @@ static void test_nothing_is_said_before_it_is_proven(void **state)
 }
 
 /* A late reader knows the contents once the cache has turned over, if new blocks had a place. Texts
- * that never leave the cache have no events, so blocks behind them have no place. */
+ * always in the cache have no events, so blocks behind them have no place. */
 static void test_when_a_reader_covers_the_cache(void **state)
 {
     (void)state;
@@ -195,7 +195,7 @@ static void test_when_a_reader_covers_the_cache(void **state)
     number++; /* a gap */
     store(4, 1000, 2000, now_ms += KV_WINDOW_MS);
     assert_false(kv_reader_covers(reader));
-    number = 0; /* the cache is empty: everything is known again */
+    number = 0; /* the cache is empty, so all of it is known again */
     store(5, 0, 10, now_ms + KV_WINDOW_MS);
     assert_true(kv_reader_covers(reader));
     end();

@@ -1,5 +1,5 @@
-/* The reader's treatment of feeds that are not an engine's. tests/unit/engine-sim/kv_reader_test.c
- * tests its accuracy on an engine's cache. */
+/* How the reader treats feeds unlike any engine's. tests/unit/engine-sim/kv_reader_test.c tests the
+ * accuracy on an engine's cache. */
 #include "node/kv/reader.h"
 
 #include "tests/lib/test.h"
@@ -10,7 +10,7 @@
 #include "tests/unit/kv/reader_world.h"
 
 /* The first block of a long prompt goes and comes again and again, together with all blocks behind.
- * No engine evicts like that. */
+ * No engine evicts like this. */
 static void test_a_feed_that_costs_too_much_is_not_read_for_a_while(void **state)
 {
     (void)state;
@@ -71,7 +71,7 @@ static void test_too_many_messages_are_not_read_for_a_while(void **state)
     }
 }
 
-/* Two runs may be the answer's, so the tie waits, and each look goes over both. */
+/* Two runs may be the answer's, so the tie waits, and each look goes over both runs. */
 static void test_answers_of_long_runs_cost_something(void **state)
 {
     (void)state;
@@ -116,7 +116,7 @@ static void test_a_long_replay_is_read(void **state)
     end();
 }
 
-/* Each gap is a walk over the whole tree, so at most one a second. Until then nothing is sure. */
+/* Each gap is a walk over the whole tree, so at most 1 a second. Until then nothing is sure. */
 static void test_many_gaps_cost_one_walk(void **state)
 {
     (void)state;
@@ -138,7 +138,7 @@ static void test_many_gaps_cost_one_walk(void **state)
     end();
 }
 
-/* Answers beyond the limit of waiting ones are dropped. */
+/* Answers beyond the limit of waiting answers are dropped. */
 static void test_answers_that_wait_are_bounded(void **state)
 {
     const struct kv_told told = {.end = 1, .prompt_tokens = 100, .output_tokens = 10, .well = true};
@@ -202,8 +202,8 @@ static uint64_t chain_of(unsigned tokens)
     return a.chain;
 }
 
-/* A prompt of ten blocks that were all there before, so that its answer stores none: structure has
- * no evidence. A chain in the answer ties the prompt, whatever the size of the rest. */
+/* A prompt of ten blocks, all cached before, so the answer stores no block: structure has no
+ * evidence. A chain in the answer ties the prompt, whatever the size of the rest. */
 static void test_a_chain_that_is_told_ties(void **state)
 {
     (void)state;
@@ -227,12 +227,12 @@ static void test_a_chain_that_is_told_ties(void **state)
     assert_int_equal(kv_reader_stats(reader).unmatched, 1);
     assert_int_equal(kv_paths_want(paths, ids, 3), KV_WANT_SURE);
 
-    told.asked_block = BLOCK; /* of other tokens: no such block exists */
+    told.asked_block = BLOCK; /* other tokens: no such block exists */
     told.asked_chain = chain_of(10 * BLOCK) + 1;
     kv_reader_told(reader, &told, 6000);
-    told.asked_chain = chain_of(9 * BLOCK); /* another block than its length implies */
+    told.asked_chain = chain_of(9 * BLOCK); /* a block in conflict with the length */
     kv_reader_told(reader, &told, 6000);
-    told.asked_block = 2 * BLOCK; /* of another size */
+    told.asked_block = 2 * BLOCK; /* another block size */
     told.asked_chain = chain_of(10 * BLOCK + 1);
     kv_reader_told(reader, &told, 6000);
     kv_reader_tick(reader, 6000 + KV_TOLD_WAIT_MS);
@@ -242,7 +242,7 @@ static void test_a_chain_that_is_told_ties(void **state)
     kv_reader_told(reader, &told, 7000);
     struct kv_reader_stats stats = kv_reader_stats(reader);
     assert_true(stats.tied == 1 && stats.asked == 1 && stats.asked_wrong == 0);
-    told.end = 99; /* a checkpoint that no router reported */
+    told.end = 99; /* a checkpoint unreported by routers */
     kv_reader_told(reader, &told, 7000);
     stats = kv_reader_stats(reader);
     assert_true(stats.tied == 1 && stats.asked == 2 && stats.unmatched == 5);
@@ -297,7 +297,7 @@ static void test_what_is_certain_at_once(void **state)
         kv_reader_connected(reader, 900);
         msgpack_packer p = kv_message_begin(0);
         publish(1000);                        /* earlier messages were missed */
-        kv_reader_told(reader, &found, 1000); /* the answer reports it */
+        kv_reader_told(reader, &found, 1000); /* the answer proves the block */
         assert_true(kv_paths_join(paths, 0, ids, codes, 1));
         p = kv_message_begin(1);
         stored(&p, 0, 10);
@@ -313,8 +313,8 @@ static void test_what_is_certain_at_once(void **state)
     }
 }
 
-/* Two prompts of one length run at once, and one is known here. The other's blocks end at the place
- * of its own: structure takes them, and the answer's chain contradicts. */
+/* Two prompts of the same length run at once, and a single prompt is known here. The other prompt's
+ * blocks end at the same place: structure takes them, and the answer's chain contradicts. */
 static void test_a_chain_that_is_told_measures_structure(void **state)
 {
     (void)state;
@@ -351,7 +351,7 @@ static void test_a_chain_that_is_told_measures_structure(void **state)
     kv_reader_tick(reader, 1400 + KV_TOLD_WAIT_MS);
     struct kv_reader_stats stats = kv_reader_stats(reader);
     assert_true(stats.tied == 1 && stats.asked == 1 && stats.asked_wrong == 1);
-    /* The run still belongs to the other one. */
+    /* The run still belongs to the other prompt. */
     told = (struct kv_told){.end = 21,
                             .sent_ms = 1000,
                             .ended_ms = 1400,

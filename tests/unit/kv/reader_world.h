@@ -1,4 +1,5 @@
-/* A reader of a feed that the test writes, and its reports. One for each test program. */
+/* A reader, a feed from the test, and the reader's reports. Each test program includes this file
+ * once. */
 #ifndef TESTS_UNIT_KV_READER_WORLD_H
 #define TESTS_UNIT_KV_READER_WORLD_H
 
@@ -64,7 +65,7 @@ static inline void end(void)
     buf_free(&kv_message);
 }
 
-/* Blocks `from` to `to` of a long prompt, each named by its number. */
+/* Blocks `from` to `to` of a long prompt, each named by number. */
 static inline void stored_of(msgpack_packer *p, unsigned prompt, unsigned from, unsigned to)
 {
     unsigned first = prompt * BLOCKS_MAX;

@@ -1,10 +1,9 @@
-/* Engines and routers that restart: events that count as one restart, and state that carries
- * over. */
+/* Restarts of engines and routers: events of a single restart, and state kept across restarts. */
 #include "tests/unit/kv/readers_world.h"
 
 enum { MINUTE = 60 * SECOND };
 
-/* The registry's report and number 0 of the feed are of one restart. */
+/* The registry's report and number 0 of the feed belong to the same restart. */
 static void a_restart_counts_once(void **state)
 {
     (void)state;
@@ -25,14 +24,14 @@ static void a_restart_counts_once(void **state)
     want(0, w, 103 * SECOND);
     assert_int_equal(row(0).stats.tree.held, 0);
     kv_readers_live(rs, 0, 0, stored(3), 104 * SECOND);
-    w.rkey = 5; /* a start so long ago is a separate restart */
+    w.rkey = 5; /* long after the last start: another restart */
     want(0, w, 104 * SECOND + KV_RESTART_MS);
     assert_int_equal(row(0).stats.tree.held, 0);
-    assert_int_equal(begins, 0); /* the rkey announced each */
+    assert_int_equal(begins, 0); /* each rkey announced a restart */
 }
 
-/* A restart that only the feed shows, by number 0 or by a replay, is announced. The rkey that
- * follows, and another one that /metrics shows later, belong to the same restart. */
+/* A restart visible only in the feed, by number 0 or by a replay, is announced. The next rkey, and
+ * a later rkey from /metrics, belong to the same restart. */
 static void a_restart_that_only_the_feed_shows(void **state)
 {
     (void)state;
@@ -70,8 +69,8 @@ static const struct slice clear = {"\x93\x00\x91\x91\xb0"
                                    "AllBlocksCleared\x00",
                                    22};
 
-/* A cache is lost when the engine reports that now, not when a replay repeats it, or the first
- * message: SGLang begins with one. */
+/* A cache is lost when a live message says so, but not in a replay, and not in the first message:
+ * SGLang always sends it first. */
 static void a_clear_counts_when_it_comes(void **state)
 {
     (void)state;
@@ -87,7 +86,7 @@ static void a_clear_counts_when_it_comes(void **state)
     kv_readers_live(rs, 0, 4, clear, 100 * SECOND);
     assert_int_equal(clears, 1);
     kv_readers_live(rs, 0, 5, stored(2), 100 * SECOND);
-    w.rkey = 2; /* caused by that */
+    w.rkey = 2; /* because of the clear */
     want(0, w, 101 * SECOND);
     assert_int_equal(row(0).stats.tree.held, 1);
     kv_readers_live(rs, 0, 0, clear, 102 * SECOND);
@@ -100,7 +99,8 @@ static void a_clear_counts_when_it_comes(void **state)
 
 /* --- trust --- */
 
-/* So many answers without blocks that should have stored some, sent and ended at those times. */
+/* Reports `count` answers whose prompts were mostly computed, though no block was stored; sent and
+ * ended at the given times. */
 static void contradict(unsigned count, uint64_t sent_ms, uint64_t ended_ms)
 {
     const struct kv_told told = {.end = 1,
@@ -126,7 +126,7 @@ static struct kv_wanted begin(void)
     return w;
 }
 
-/* A lying engine that now and then sends number 0 would never be caught. */
+/* Otherwise a lying engine could send number 0 now and then, and never be caught. */
 static void what_was_compared_outlives_number_0(void **state)
 {
     (void)state;
@@ -139,7 +139,7 @@ static void what_was_compared_outlives_number_0(void **state)
     assert_int_equal(row(0).reading, KV_READING_CONTRADICTS);
 }
 
-/* Not even by a new life that follows from its own report, or by a clear. */
+/* Trust does not return with a new life in the engine's own report, or with a clear. */
 static void what_the_engine_says_mends_nothing(void **state)
 {
     (void)state;
@@ -154,7 +154,7 @@ static void what_the_engine_says_mends_nothing(void **state)
     assert_false(kv_readers_speak(rs, 0));
     kv_readers_live(rs, 0, 4, clear, 4 * MINUTE);
     kv_readers_live(rs, 0, 0, stored(1), 4 * MINUTE);
-    assert_true(clears == 1 && begins == 0); /* nor is that announced */
+    assert_true(clears == 1 && begins == 0); /* nor is either announced */
     assert_false(kv_readers_speak(rs, 0));
 }
 
@@ -180,7 +180,8 @@ static void a_restart_that_others_see_is_a_new_chance(void **state)
     assert_true(kv_readers_speak(rs, 0));
 }
 
-/* An engine can move its feed by its reports, or have it read anew with a larger cache. */
+/* Moving the feed, or another reading with a larger cache, does not restore trust: both depend on
+ * the engine's reports. */
 static void trust_is_the_replicas(void **state)
 {
     (void)state;
@@ -223,7 +224,7 @@ static void an_answer_that_outlives_number_0(void **state)
 
 static struct buf kept;
 
-/* A life in which `slot` was read up to number 1. Then the next life begins. */
+/* Reads `slot` up to number 1 in a life of the router. Then the next life begins. */
 static void live_once(unsigned slot, struct kv_wanted w, uint64_t now_ms)
 {
     struct kv_keep keep = {0};
@@ -249,7 +250,7 @@ static void a_feed_goes_on_in_the_next_life(void **state)
 {
     (void)state;
     live_once(7, wanted(KV_ROLE_SPEAKS), SECOND);
-    want(9, wanted(KV_ROLE_SPEAKS), SECOND); /* the slot may be another one */
+    want(9, wanted(KV_ROLE_SPEAKS), SECOND); /* the slot may be another */
     assert_int_equal(row(9).stats.tree.held, 2);
     assert_int_equal(row(9).reading, KV_READING_AWAY);
     kv_readers_connected(rs, 0, SECOND);
@@ -262,7 +263,7 @@ static void a_feed_goes_on_in_the_next_life(void **state)
     assert_int_equal(row(9).stats.tree.held, 3);
     assert_true(row(9).stats.tree.whole);
     assert_int_equal(row(9).stats.feed.missed, 0);
-    want(9, wanted(KV_ROLE_NONE), SECOND); /* only once: then the knowledge is past */
+    want(9, wanted(KV_ROLE_NONE), SECOND); /* the kept knowledge is used only once */
     want(9, wanted(KV_ROLE_SPEAKS), SECOND);
     assert_int_equal(row(9).stats.tree.held, 0);
     buf_free(&kept);

@@ -1,4 +1,4 @@
-/* The feeds that a router opens, and the router that speaks. */
+/* A router's open feeds, and the speaking router. */
 #include "base/prng.h"
 #include "tests/unit/kv/readers_world.h"
 
@@ -35,7 +35,7 @@ static void a_feed_opens_and_closes(void **state)
     assert_false(kv_readers_row(rs, 7, &r));
 }
 
-/* Nothing came yet; and a message is missing for good. */
+/* First no message comes; then a message is missing for good. */
 static void without_a_replay(void **state)
 {
     (void)state;
@@ -71,9 +71,9 @@ static void one_speaks_while_its_subscription_stands(void **state)
     want(0, wanted(KV_ROLE_STANDS_BY), SECOND);
     kv_readers_connected(rs, 0, SECOND);
     assert_false(row(0).may_speak);
-    want(0, wanted(KV_ROLE_SPEAKS), 2 * SECOND); /* the router before it died */
+    want(0, wanted(KV_ROLE_SPEAKS), 2 * SECOND); /* the speaking router died */
     assert_true(row(0).may_speak);
-    assert_false(kv_readers_speak(rs, 0)); /* of nothing yet */
+    assert_false(kv_readers_speak(rs, 0)); /* it knows nothing yet */
     kv_readers_replay_ended(rs, 0, 2 * SECOND);
     assert_true(kv_readers_speak(rs, 0));
     kv_readers_lost(rs, 0, 10 * SECOND);
@@ -91,7 +91,7 @@ static void one_speaks_while_its_subscription_stands(void **state)
     assert_false(row(0).may_speak);
 }
 
-/* The engine's answers have blocks that never came: perhaps the feed is another engine's. */
+/* The engine's answers imply blocks missing in the feed: perhaps the feed is another engine's. */
 static void one_that_contradicts_does_not_speak(void **state)
 {
     const struct kv_told told = {.end = 1,
@@ -130,7 +130,7 @@ static void one_that_contradicts_does_not_speak(void **state)
     assert_string_equal(kv_reading_text(row(0).reading), "contradicts");
     assert_false(kv_readers_speak(rs, 0));
     assert_int_equal(row(0).stats.disbelieved, 1);
-    assert_int_equal(kv_readers_stats(rs).paths.anchors, 0); /* only this engine reported that */
+    assert_int_equal(kv_readers_stats(rs).paths.anchors, 0); /* only this engine reported anchors */
     uint64_t again_ms = row(0).stats.believed_ms;
     assert_true(again_ms > MINUTE && !row(0).stats.tree.whole);
     kv_readers_live(rs, 0, 1, stored(2), again_ms - 1);
@@ -138,16 +138,16 @@ static void one_that_contradicts_does_not_speak(void **state)
     assert_false(kv_readers_speak(rs, 0));
     kv_readers_tick(rs, again_ms);
     assert_true(kv_readers_speak(rs, 0));
-    assert_int_equal(row(0).stats.tree.held, 1); /* its messages meanwhile */
+    assert_int_equal(row(0).stats.tree.held, 1); /* from messages meanwhile */
     for (unsigned i = 0; i < 100; i++) {
         struct kv_told later = told;
-        later.cached_tokens = 0; /* its place is known anyway */
+        later.cached_tokens = 0; /* the prompt's place is known */
         later.sent_ms = later.ended_ms = again_ms + SECOND;
         kv_readers_told(rs, &later, again_ms + SECOND);
     }
     kv_readers_tick(rs, again_ms + 2 * SECOND);
     assert_false(kv_readers_speak(rs, 0));
-    kv_readers_live(rs, 0, 0, stored(3), again_ms + 3 * SECOND); /* by its report a new process */
+    kv_readers_live(rs, 0, 0, stored(3), again_ms + 3 * SECOND); /* a new process by the report */
     assert_false(kv_readers_speak(rs, 0));
 }
 

@@ -1,5 +1,5 @@
-/* A set of readers with a shell and a user that note the readers' reports. One for each test
- * program. */
+/* Readers, and a shell and a user to note their reports. Each test program includes this file
+ * once. */
 #ifndef TESTS_UNIT_KV_READERS_WORLD_H
 #define TESTS_UNIT_KV_READERS_WORLD_H
 
@@ -15,7 +15,7 @@ static struct kv_readers *rs;
 static char open_at[KV_READERS_MAX][64]; /* "endpoint replay topic"; empty: closed */
 static unsigned opened, closed;
 static uint64_t replay_from;
-static int refuses; /* the shell: with this error */
+static int refuses; /* the shell fails with this error */
 
 static inline int on_open(void *context, unsigned feed, struct slice endpoint, struct slice replay,
                           struct slice topic)
@@ -55,7 +55,7 @@ static inline uint64_t on_malformed(void *context, unsigned feed)
 static const struct kv_readers_shell shell = {on_open, on_close, on_replay, on_malformed, NULL};
 
 static unsigned gone, clears, begins;
-static uint32_t begins_rkey; /* of the last one */
+static uint32_t begins_rkey; /* of the last beginning */
 
 static inline void on_mark(void *context, unsigned slot, uint64_t id, uint8_t code)
 {
@@ -127,7 +127,7 @@ static inline struct kv_reading_row row(unsigned slot)
     return r;
 }
 
-/* One block stored: [0, [["BlockStored", [hash], nil, [1, 2, 3, 4], 4, nil, "GPU"]], 0]. */
+/* A stored block: [0, [["BlockStored", [hash], nil, [1, 2, 3, 4], 4, nil, "GPU"]], 0]. */
 static inline struct slice stored(uint8_t hash)
 {
     static char bytes[] = "\x93\x00\x91\x97\xab"

@@ -1,11 +1,12 @@
-/* Engines with blocks of different sizes, and others without any usable events. */
+/* Engines with blocks of different sizes, and engines without any usable events. */
 #include "node/kv/sizes.h"
 
 #include "tests/unit/kv/readers_world.h"
 
 static uint8_t first_token = 1;
 
-/* A block of so many tokens: [0, [["BlockStored", [1], nil, [1, 2 ..], tokens, nil, "GPU"]], 0]. */
+/* A block of `tokens` tokens: [0, [["BlockStored", [1], nil, [1, 2 ..], tokens, nil, "GPU"]],
+ * 0]. */
 static struct slice block_of(uint32_t tokens)
 {
     static const char head[] = "\x93\x00\x91\x97\xab"
@@ -33,7 +34,7 @@ static void opens(unsigned slot, enum kv_role role, uint32_t rkey, bool has_tier
     kv_readers_want(rs, slot, &w, SECOND);
 }
 
-/* An engine that begins, as after a restart. */
+/* An engine begins, as after a restart. */
 static void engine_begins(unsigned slot, uint32_t tokens)
 {
     if (kv_readers_feed(rs, slot) < 0) {
@@ -43,7 +44,7 @@ static void engine_begins(unsigned slot, uint32_t tokens)
     kv_readers_live(rs, (unsigned)kv_readers_feed(rs, slot), 0, block_of(tokens), SECOND);
 }
 
-/* An answer of a prompt of one block. */
+/* The answer to a prompt of a single block. */
 static void answers_to(unsigned slot, uint32_t tokens, uint64_t id)
 {
     const struct kv_path path = {.count = 1, .ids = {id}, .codes = {1}};
@@ -63,7 +64,7 @@ static void answers(unsigned slot, uint32_t tokens)
     answers_to(slot, tokens, 7);
 }
 
-/* One model: the same checkpoint is in chains of both sizes. */
+/* The same model: the same checkpoint is in chains of both sizes. */
 static void engines_of_two_sizes(void **state)
 {
     (void)state;
@@ -80,15 +81,15 @@ static void engines_of_two_sizes(void **state)
     assert_int_equal(kv_readers_stats(rs).paths.anchors, 2);
     assert_int_equal(kv_readers_want_asked(rs, &(uint64_t){7}, 1), KV_WANT_NONE);
     assert_int_equal(kv_readers_want_asked(rs, &(uint64_t){8}, 1), KV_WANT_MAYBE);
-    answers_to(1, 2, 8); /* has no blocks */
+    answers_to(1, 2, 8); /* engine 1 has no blocks */
     kv_readers_tick(rs, SECOND + KV_TOLD_WAIT_MS);
     assert_int_equal(kv_readers_want_asked(rs, &(uint64_t){8}, 1), KV_WANT_SURE);
-    for (unsigned i = 3; i < 9; i++) /* both remain at the other engine */
+    for (unsigned i = 3; i < 9; i++) /* both remain at engine 0 */
         kv_readers_tick(rs, SECOND + i * KV_SWEEP_MS);
     assert_int_equal(gone, 0);
 }
 
-/* The engine gets the known prompts, and reports that it has none of them. */
+/* The engine gets the known prompts, and reports none of them as cached. */
 static void a_second_engine_of_a_size(void **state)
 {
     (void)state;
@@ -117,7 +118,7 @@ static void an_engine_restarts_with_another_size(void **state)
     assert_int_equal(kv_readers_stats(rs).odd, 0);
 }
 
-/* The last engine has no room until another one goes. */
+/* The last engine has no room until another engine goes. */
 static void more_sizes_than_there_is_room_for(void **state)
 {
     (void)state;
@@ -139,7 +140,7 @@ static void more_sizes_than_there_is_room_for(void **state)
     assert_int_equal(row(KV_SIZES_MAX).stats.tied, 1);
 }
 
-/* The engine takes nothing from others, and its cost is bounded. */
+/* The engine takes nothing from others, and costs a bounded amount. */
 static void an_engine_changes_its_size_all_the_time(void **state)
 {
     unsigned odd = 0;
@@ -157,7 +158,7 @@ static void an_engine_changes_its_size_all_the_time(void **state)
     assert_true(kv_readers_speak(rs, 0));
 }
 
-/* Its knowledge exists for each size, and for one checkpoint twice. */
+/* The earlier life's knowledge exists for each size, and for a checkpoint twice. */
 static void the_earlier_life_had_other_sizes(void **state)
 {
     struct buf pieces[2] = {{0}};
@@ -183,7 +184,7 @@ static void the_earlier_life_had_other_sizes(void **state)
     assert_int_equal(kv_readers_stats(rs).paths.anchors, 3);
 }
 
-/* An engine that brings blocks back from a tier, until the events include that tier. */
+/* An engine brings blocks back from a tier, until the events include the tier. */
 static void no_word_where_a_tier_is_not_told_of(void **state)
 {
     static const char bytes[] = "\x93\x00\x91\x97\xab"
@@ -199,7 +200,7 @@ static void no_word_where_a_tier_is_not_told_of(void **state)
     assert_true(row(0).speaks && kv_readers_speak(rs, 0));
 }
 
-/* One event of such a pool is enough, whatever its content. */
+/* A single event of a shared pool is enough, with any content. */
 static void no_word_where_engines_share_a_pool(void **state)
 {
     static const char bytes[] = "\x93\x00\x91\x84\xa4type\xac"

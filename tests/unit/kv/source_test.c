@@ -85,7 +85,7 @@ static void test_no_json(void **state)
                    "{\"0\":{\"publisher\":\"zmq\",\"endpoint\":\"tcp://*:1\","
                    "\"topic\":\"%0*d\"}}",
                    900, 0);
-    assert_int_equal(read_sources(text), 0); /* a topic that is too long reads as none */
+    assert_int_equal(read_sources(text), 0); /* a topic that is too long is ignored */
     assert_string_equal(said, "0:1 ");
 }
 
@@ -120,7 +120,7 @@ static void test_named_by_an_operator(void **state)
         "tcp://*:5557", /* would bind */
         "tcp://::1:5557",
         "tcp://[]:5557",
-        "tcp://b:0;a:5557", /* libzmq takes the first part for the address to send from */
+        "tcp://b:0;a:5557", /* to libzmq the first part is the address to send from */
         "tcp://a b:5557",
         "tcp://a:1?replay=0",
         "tcp://a:1?replay",

@@ -1,5 +1,5 @@
 /* The owner of each block: requests as sent by agents, and an engine's stores for them. A letter is
- * a token, four are a block, eight of text a checkpoint. */
+ * a token, four are a block, and eight letters of text are a checkpoint. */
 #include "node/kv/reader.h"
 
 #include "tests/lib/test.h"
@@ -94,7 +94,7 @@ static uint64_t hash_of(const char *text, size_t letters)
     return hash64(&secret, text, letters) >> 1;
 }
 
-/* Blocks `from` to `to` of that text, in a separate message. */
+/* Stores blocks `from` to `to` of `text`, in a separate message. */
 static void stores(const char *text, unsigned from, unsigned to)
 {
     msgpack_packer p = kv_message_begin(1);
@@ -138,7 +138,7 @@ static unsigned points_of(const char *prompt, uint64_t *ids)
 static void sent(const char *prompt)
 {
     uint64_t ids[POINTS_MAX];
-    uint8_t codes[POINTS_MAX] = {0}; /* one block of text back, each */
+    uint8_t codes[POINTS_MAX] = {0}; /* each a block of text behind the last */
     unsigned count = points_of(prompt, ids);
     assert_true(kv_paths_join(paths, 0, ids, codes, count));
 }
@@ -160,7 +160,7 @@ static void answered(const char *prompt, uint32_t cached, uint32_t output)
     kv_reader_told(reader, &told, now_ms);
 }
 
-/* Waiting answers are given up; the next requests are others. */
+/* Waiting answers are given up; the next requests have nothing to do with them. */
 static void later(void)
 {
     now_ms += KV_TOLD_WAIT_MS;
@@ -187,7 +187,7 @@ static bool is_on_its_way(const char *prompt, uint64_t chain)
     return false;
 }
 
-/* The number of the prompt's checkpoints with an anchor. Each is a block of the prompt. */
+/* The number of the prompt's checkpoints with an anchor, which must be a block of the prompt. */
 static unsigned anchored(const char *prompt)
 {
     uint64_t ids[POINTS_MAX];
@@ -212,7 +212,7 @@ static struct kv_reader_stats stats(void)
 
 #define SYSTEM "systemsystemsyst" /* four blocks, two checkpoints */
 
-/* The first request had it computed. */
+/* The system text was computed for the first request. */
 static void system_is_known(void)
 {
     static const char prompt[] = SYSTEM "zzzzzzzz";
@@ -239,7 +239,7 @@ static void two_requests_of_a_session_at_once(void **state)
     assert_int_equal(anchored(two), 4);
 }
 
-/* The same length, at the same moment: no evidence distinguishes them. */
+/* The same length, at the same moment: no evidence distinguishes the two. */
 static void twins_are_tied_to_nothing(void **state)
 {
     (void)state;
@@ -257,7 +257,7 @@ static void twins_are_tied_to_nothing(void **state)
     assert_int_equal(anchored(two), 2);
 }
 
-/* They inherit all text of their parent, and go on while the parent waits, and after that. */
+/* Sub-agents inherit all text of their parent, and go on while the parent waits, and after that. */
 static void sub_agents_of_one_conversation(void **state)
 {
     (void)state;
@@ -265,14 +265,14 @@ static void sub_agents_of_one_conversation(void **state)
                       one[] = SYSTEM "parentpaANSWoneoneon", two[] = SYSTEM "parentpaANSWtwot";
     system_is_known();
     sent(parent);
-    stores(next, 4, 7); /* and its answer */
+    stores(next, 4, 7); /* and the answer to it */
     answered(parent, 16, 5);
     sent(one), sent(two);
     stores(one, 7, 9);
     stores(two, 7, 8);
     now_ms += 100;
     answered(two, 28, 3);
-    sent(next); /* as long as the first one's */
+    sent(next); /* as long as the first */
     stores(next, 7, 9);
     now_ms += 100;
     answered(one, 28, 2);
@@ -286,7 +286,7 @@ static void sub_agents_of_one_conversation(void **state)
     assert_int_equal(anchored(next), 3);
 }
 
-/* The answers' blocks go on behind its prompt, and no router reports them, because the usage covers
+/* The answers' blocks go on behind the prompt, and no router reports them, because the usage covers
  * both answers (node/route/request.c). */
 static void two_answers_of_one_request(void **state)
 {
@@ -323,7 +323,7 @@ static void a_prompt_in_chunks(void **state)
     assert_int_equal(anchored(two), 3);
 }
 
-/* The last token is not computed, and engines differ in counting a block that it fills. */
+/* The last token is not computed, and engines differ in counting a block filled by this token. */
 static void answers_that_fill_a_block(void **state)
 {
     (void)state;
@@ -335,15 +335,15 @@ static void answers_that_fill_a_block(void **state)
     sent(two);
     stores(two, 4, 6);
     answered(two, 16, 4);
-    sent(SYSTEM "cccccc"); /* its second block was not whole */
+    sent(SYSTEM "cccccc"); /* the second block was not full */
     stores(SYSTEM "cccccc", 4, 5);
     answered(SYSTEM "cccccc", 16, 2);
     assert_int_equal(stats().tied, 4);
     assert_int_equal(anchored(two), 3);
 }
 
-/* The beginning left by others was evicted during the computation: the tie is right, and nothing
- * counts as there. */
+/* While the request was computed, the beginning left by others was evicted: the tie is right, and
+ * no block counts as cached. */
 static void a_parent_that_gave_way(void **state)
 {
     (void)state;
@@ -359,12 +359,12 @@ static void a_parent_that_gave_way(void **state)
     const struct kv_tree *tree = kv_reader_tree(reader);
     assert_int_equal(kv_tree_reach(tree, chain_of(prompt, 6)), KV_GONE);
     assert_int_equal(kv_tree_reach(tree, chain_of(prompt, 1)), KV_THERE);
-    stores(prompt, 1, 2); /* the block is back, and makes all behind it useful */
+    stores(prompt, 1, 2); /* the block is back, and all behind it count */
     assert_int_equal(kv_tree_reach(tree, chain_of(prompt, 6)), KV_THERE);
 }
 
-/* The text's length was unknown: the first prompt with the text ends far behind. The second shows
- * the length. */
+/* The text's length was unknown: the first prompt with the text ends far behind. The second prompt
+ * shows the length. */
 static void a_system_text_that_is_shared(void **state)
 {
     (void)state;

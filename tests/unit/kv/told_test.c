@@ -24,7 +24,7 @@ static struct kv_path path_of(unsigned count, uint64_t seed)
     return path;
 }
 
-/* In pieces of any size, each behind the point before it. */
+/* In pieces of any size, each behind the point before. */
 static void test_a_path_survives_in_pieces(void **state)
 {
     (void)state;
@@ -149,7 +149,7 @@ static void test_a_chain_stands_behind_what_others_know(void **state)
     assert_int_equal(asked[flags] & 1, plain[flags]);
 }
 
-/* Any bytes: no time overflows, and everything that is read can be written again. */
+/* Any bytes: no time overflows, and whatever is read can be written again. */
 static void test_any_bytes_are_refused_or_read(void **state)
 {
     (void)state;

@@ -20,13 +20,13 @@ static void test_the_engine_found_it(void **state)
     assert_held("abcd", 0, 0);
     assert_false(kv_tree_found(tree, place_of("abcd"), 4, 0)); /* the events said otherwise */
     assert_held("abcd", 0, 0);
-    kv_tree_doubt(tree); /* stored among the missed messages */
+    kv_tree_doubt(tree); /* a missed message may have stored it */
     assert_true(kv_tree_found(tree, place_of("abcd"), 4, 0));
     assert_held("abcd", 4, 4);
     end();
 }
 
-/* An answer is no evidence about events during its request. */
+/* An answer is no evidence about events during the request. */
 static void test_what_stood_there_all_the_time(void **state)
 {
     (void)state;
@@ -36,7 +36,7 @@ static void test_what_stood_there_all_the_time(void **state)
     assert_int_equal(kv_tree_stood(tree, place_of("abcd"), 999), 0);
     assert_int_equal(kv_tree_stood(tree, place_of("abcd"), 1000), 4);
     kv_tree_clock(tree, 2000);
-    store("abcd", 0); /* another copy: the block was there before */
+    store("abcd", 0); /* another copy: the block was cached before */
     assert_int_equal(kv_tree_stood(tree, place_of("abcd"), 1500), 4);
     kv_tree_clock(tree, 3000);
     drop("abcd");
@@ -61,7 +61,7 @@ static struct kv_front front_of(const char *prompt, uint32_t blocks)
     return (struct kv_front){blocks, chain_of(prompt, blocks), digest};
 }
 
-/* An answer found so many blocks, and prompts part at `forks`, which 0 ends. */
+/* An answer found `cached` blocks, and prompts part behind `fork` blocks (0: no fork is known). */
 static bool fronts(const char *prompt, uint32_t cached, uint32_t fork, uint64_t since_ms)
 {
     struct kv_fronts f = {1, {front_of(prompt, cached)}};
@@ -93,27 +93,27 @@ static void test_an_answer_gives_a_place_to_what_came_behind_what_was_there(void
     kv_tree_settle(tree);
     drop("sysab");
     assert_int_equal(kv_tree_reach(tree, chain_of("sysab", 5)), KV_UNSURE); /* a second copy? */
-    drop("sys"); /* the block from before the reader */
+    drop("sys"); /* the block stored before the reader began */
     assert_int_equal(kv_tree_reach(tree, chain_of("sysa", 4)), KV_GONE);
     store("sys", 0);
     assert_int_equal(kv_tree_reach(tree, chain_of("sysa", 4)), KV_THERE);
-    drop("s"); /* now the block is behind these */
+    drop("s"); /* now "s" is in front of the block */
     assert_int_equal(kv_tree_reach(tree, chain_of("sysa", 4)), KV_GONE);
     end();
 }
 
-/* A later turn finds the block behind, and knows the fork's place. */
+/* A later turn finds the new blocks, and knows the fork's place. */
 static void test_a_later_turn_gives_it_where_prompts_part(void **state)
 {
     (void)state;
     begin_late();
     store("sysab", 3);
     store("sysabcd", 5);
-    assert_true(fronts("sysabcd", 5, 0, 900)); /* the block came, and its place is unknown */
+    assert_true(fronts("sysabcd", 5, 0, 900)); /* the block came, but the place is unknown */
     assert_int_equal(kv_tree_find(tree, chain_of("sysab", 5)).depth, 0);
     assert_true(fronts("sysabcd", 5, 2, 900)); /* not there */
     assert_int_equal(kv_tree_find(tree, chain_of("sysab", 5)).depth, 0);
-    /* There, but others went on with other tokens. */
+    /* The fork is there, but others went on with other tokens. */
     struct kv_fronts other = {2, {front_of("sysabcd", 5), front_of("sysx", 3)}};
     assert_true(kv_tree_fronts(tree, &other, 900));
     assert_int_equal(kv_tree_find(tree, chain_of("sysab", 5)).depth, 0);
@@ -130,11 +130,11 @@ static void test_a_wrong_answer_gives_no_place(void **state)
     begin_late();
     store("sysab", 3);
     assert_false(fronts("sysab", 3, 0, 1100)); /* no block came since then */
-    assert_false(fronts("sysxy", 3, 0, 900));  /* of other tokens */
-    assert_true(fronts("sysab", 4, 0, 900));   /* its own block, behind a known one */
+    assert_false(fronts("sysxy", 3, 0, 900));  /* other tokens */
+    assert_true(fronts("sysab", 4, 0, 900));   /* the prompt's first new block */
     assert_int_equal(kv_tree_find(tree, chain_of("sysab", 5)).depth, 0);
     uint64_t hashes[] = {1, 2, 3}, digests[] = {'s' + 1, 'y' + 1, 's' + 1};
-    struct kv_event e = event_of(KV_STORED); /* that chain already belongs to another block */
+    struct kv_event e = event_of(KV_STORED); /* the chain already belongs to another block */
     e.count = 3;
     e.hashes = hashes;
     e.digests = digests;
@@ -163,16 +163,16 @@ static void test_a_place_that_was_told_is_kept(void **state)
     end();
 }
 
-/* No copy was there, because the request had to compute the block. */
+/* No copy was cached, because the request had to compute the block. */
 static void test_what_a_request_computed_is_the_only_copy(void **state)
 {
     (void)state;
     begin_late();
     store("abcd", 0);
     drop("abcd");
-    assert_held("abcd", 3, 4); /* perhaps another one */
+    assert_held("abcd", 3, 4); /* perhaps there is another copy */
     store("abcdef", 3);
-    kv_tree_computed(tree, place_of("abcdef"), 3, 1001); /* not since then */
+    kv_tree_computed(tree, place_of("abcdef"), 3, 1001); /* not computed since 1001 */
     drop("abcdef");
     assert_held("abcdef", 5, 6);
     store("abcdef", 3);

@@ -1,5 +1,6 @@
-/* Models with several groups of layers. After each event of a drawn feed, each block's reach, as
- * kept and as reported, is compared with the whole tree's result for all prompts behind it. */
+/* Models with several groups of layers. After each event of a random feed, each block's reach, as
+ * kept and as reported, is compared with the whole tree's result for all prompts behind the
+ * block. */
 #include "tests/lib/kv_held.h"
 
 #include "tests/lib/test.h"
@@ -11,7 +12,7 @@ enum {
     BLOCK = 16,
     LETTERS = 2,
     DEPTH = 7,
-    PROMPTS = (1 << (DEPTH + 1)) - 1, /* by their place in a binary heap */
+    PROMPTS = (1 << (DEPTH + 1)) - 1, /* numbered as in a binary heap */
     BLOCKS_MAX = 1000,
     STEPS = 600,
 };
@@ -101,8 +102,8 @@ static void store(const struct kind *kinds, unsigned group, unsigned p, unsigned
     kv_tree_apply(tree, &e);
 }
 
-/* As vLLM 0.32 reports a sliding window: the last blocks of the computed ones, behind the block
- * before all of them. */
+/* Stores blocks as vLLM 0.32 reports a sliding window: only the last of the computed blocks, behind
+ * the block before all computed blocks. */
 static void store_last(const struct kind *kinds, unsigned group, unsigned p, unsigned from)
 {
     struct kv_event e = event_of(kinds, group);
@@ -136,8 +137,7 @@ static bool is_known(unsigned p)
     return kv_tree_find(tree, chain_of[p]).depth > 0;
 }
 
-/* The reach of a prompt that ends there, by the whole tree; then the best of those that go on from
- * there. */
+/* The reach of prompt `p`, by the whole tree; then the best reach of all longer prompts. */
 static enum kv_reach serves(unsigned p)
 {
     unsigned depth = depth_of(p);
@@ -242,7 +242,7 @@ static void test_blocks_of_another_size_leave_it_unsure(void **state)
     end();
 }
 
-/* The next turn computes the second half: its window's blocks are behind nothing. */
+/* The next turn computes the second half: the window's blocks are behind no known block. */
 static void test_a_window_that_is_told_by_its_last_blocks(void **state)
 {
     (void)state;
@@ -261,8 +261,8 @@ static void test_a_window_that_is_told_by_its_last_blocks(void **state)
     end();
 }
 
-/* The conversation's end is kept, its middle's windows are not: the next turn finds the whole
- * prompt, and another conversation with the same beginning would not. */
+/* The conversation's end is kept, but the middle's windows are not. The next turn finds the whole
+ * prompt; another conversation with the same beginning would not. */
 static void test_a_window_that_moves_on(void **state)
 {
     (void)state;
@@ -278,7 +278,7 @@ static void test_a_window_that_moves_on(void **state)
     for (unsigned d = 1; d <= DEPTH; d++)
         assert_int_equal(kv_tree_reach(tree, chain_of[path[d]]), KV_THERE);
     assert_int_equal(serves(path[3]), KV_GONE);
-    drop(kinds, 1, path[DEPTH]); /* a window's last block, and all is lost */
+    drop(kinds, 1, path[DEPTH]); /* without a window's last block all is lost */
     for (unsigned d = 1; d <= DEPTH; d++)
         assert_int_equal(kv_tree_reach(tree, chain_of[path[d]]), KV_GONE);
     check();

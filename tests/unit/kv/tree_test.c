@@ -11,11 +11,11 @@ static void test_a_prefix_is_held_up_to_what_is_missing(void **state)
     store("abcde", 3);
     assert_held("abcde", 5, 5);
     assert_held("abc", 3, 3);
-    assert_held("abx", 0, 2); /* the last block of a prefix that was never stored is missing */
+    assert_held("abx", 0, 2); /* the last block, x, was never stored */
     drop("abcd");
     assert_held("abcde", 3, 3);
     assert_held("abc", 3, 3);
-    store("abcd", 3); /* the block behind is there again */
+    store("abcd", 3); /* the block behind is back */
     assert_held("abcde", 5, 5);
     drop("a");
     assert_held("abcde", 0, 0);
@@ -36,7 +36,7 @@ static void test_a_block_is_gone_with_its_last_copy(void **state)
     assert_held("ab", 0, 1); /* unknown again */
     drop("a");
     assert_int_equal(kv_tree_stats(tree).unknown, 0);
-    assert_int_equal(kv_tree_stats(tree).blocks, 1); /* the other copy of the first one */
+    assert_int_equal(kv_tree_stats(tree).blocks, 1); /* the other copy of block a */
     drop("a");
     assert_int_equal(kv_tree_stats(tree).blocks, 0);
     drop("a");
@@ -60,7 +60,7 @@ static void test_missed_events_make_all_unsure(void **state)
     kv_tree_settle(tree);
     store("uvw", 0);
     drop("uvw");
-    assert_held("uvw", 0, 3); /* unknown: perhaps present from before */
+    assert_held("uvw", 0, 3); /* unknown: perhaps cached from before */
     struct kv_event all = event_of(KV_CLEARED);
     kv_tree_apply(tree, &all);
     assert_true(kv_tree_stats(tree).whole);
@@ -76,7 +76,7 @@ static void test_what_is_stored_behind_something_unknown(void **state)
     store("abcd", 2);
     assert_int_equal(kv_tree_stats(tree).unplaced, 2);
     assert_held("abcd", 0, 4);
-    store("ab", 0); /* now it has a place */
+    store("ab", 0); /* now "cd" has a place */
     assert_held("abcd", 4, 4);
     assert_int_equal(kv_tree_stats(tree).blocks, 4);
     end();
@@ -99,7 +99,7 @@ static void test_no_block_stands_behind_itself(void **state)
             kv_tree_apply(tree, &e);
             kv_tree_check(tree);
         }
-        e.parent = 9, e.count = 2; /* twice the same */
+        e.parent = 9, e.count = 2; /* the same hash twice */
         const uint64_t same[] = {9, 9};
         e.hashes = same, e.digests = digests;
         kv_tree_apply(tree, &e);
@@ -123,13 +123,13 @@ static void test_tiers(void **state)
     struct kv_event all = event_of(KV_CLEARED);
     kv_tree_apply(tree, &all);
     kv_tree_check(tree);
-    assert_held("abc", 0, 3); /* no event says that the host was cleared, too */
+    assert_held("abc", 0, 3); /* no event says the host was cleared, too */
     drop_like(host, "abc"), drop_like(host, "ab"), drop_like(host, "a");
     assert_int_equal(kv_tree_stats(tree).blocks, 0);
     end();
 }
 
-/* Other engines fill and empty the pool, too: the events prove nothing about the GPU. */
+/* Other engines fill and empty the pool, too: the pool's events prove nothing about the GPU. */
 static void test_a_pool_that_engines_share(void **state)
 {
     (void)state;
@@ -141,7 +141,7 @@ static void test_a_pool_that_engines_share(void **state)
     assert_false(kv_tree_has_pool(tree));
     store_like(pool, "abc", 0);
     assert_true(kv_tree_has_pool(tree) && !kv_tree_has_tiers(tree));
-    drop_like(pool, "abc"); /* by another engine */
+    drop_like(pool, "abc"); /* another engine's removal */
     assert_held("abc", 3, 3);
     drop_like(gpu, "ab");
     assert_held("abc", 1, 1);
@@ -169,8 +169,8 @@ static void test_all_groups_must_serve_a_prefix(void **state)
     store_like(full, "abcdef", 0);
     assert_held("abcdef", 6, 6);
     drop_like(window, "a"), drop_like(window, "ab"), drop_like(window, "abc");
-    assert_held("abcdef", 6, 6); /* the last two are there */
-    assert_held("abcd", 0, 0);   /* those of a shorter prompt are not */
+    assert_held("abcdef", 6, 6); /* the last two are cached */
+    assert_held("abcd", 0, 0);   /* a shorter prompt's are not */
     drop_like(window, "abcdef");
     assert_held("abcdef", 5, 5);
     store_like(mamba, "abcd", 0);
@@ -207,7 +207,8 @@ static void test_what_is_found_counts_behind_what_is_gone(void **state)
 
 /* --- hostile feeds --------------------------------------------------------------------------- */
 
-/* The input for which hash_mix() gives `mixed`: splitmix64's, which has an inverse. */
+/* The input for which hash_mix() gives `mixed`: hash_mix() is splitmix64's, which has an
+ * inverse. */
 static uint64_t unmixed(uint64_t mixed)
 {
     mixed = (mixed ^ mixed >> 31 ^ mixed >> 62) * 0x319642b2d24d8ec3;
@@ -231,7 +232,7 @@ static void test_an_engine_does_not_choose_where_blocks_stand(void **state)
     end();
 }
 
-/* All blocks behind must be examined for each, because the depth is unknown. */
+/* For each repetition all blocks behind must be examined, because the depth is unknown. */
 static void test_one_block_again_and_again_in_one_event(void **state)
 {
     (void)state;
@@ -253,7 +254,7 @@ static void test_one_block_again_and_again_in_one_event(void **state)
     kv_tree_allow(tree, 3 * TIMES);
     kv_tree_apply(tree, &e);
     assert_true(kv_tree_is_tired(tree));
-    assert_int_equal(kv_tree_stats(tree).blocks, TIMES + 1); /* ended before the last one */
+    assert_int_equal(kv_tree_stats(tree).blocks, TIMES + 1); /* ended before the last hash */
     kv_tree_check(tree);
     kv_tree_clear(tree);
     kv_tree_allow(tree, UINT64_MAX);
@@ -262,7 +263,7 @@ static void test_one_block_again_and_again_in_one_event(void **state)
     end();
 }
 
-/* All of them are in one place of the table of chains, and the first one at its end. */
+/* All blocks are in the same place of the table of chains, and the first block is at the end. */
 static void test_many_blocks_of_the_same_tokens(void **state)
 {
     (void)state;
@@ -375,7 +376,7 @@ static void test_the_next_life_knows_the_same(void **state)
     assert_int_equal(kv_tree_stats(tree).held, stats.held);
     assert_true(kv_tree_stats(tree).whole);
     assert_int_equal(kv_tree_block_tokens(tree), BLOCK);
-    store("abcd", 3); /* and goes on from there */
+    store("abcd", 3); /* the tree goes on from there */
     assert_held("abcdef", 6, 6);
     store("kl", 0); /* an unknown block returns */
     assert_held("klm", 3, 3);
@@ -394,12 +395,12 @@ static void test_no_circle_and_no_block_twice(void **state)
     (void)state;
     struct buf kept = {0};
     begin(100);
-    store("yz", 1); /* block 0 has no place, and block 1 is behind it */
+    store("yz", 1); /* block 0 has no place, and block 1 is behind block 0 */
     assert_int_equal(kv_tree_keep(tree, &kept), 0);
     assert_int_equal(kept.len, KEPT_HEAD + 2 * KEPT_BLOCK);
     uint32_t second = 1;
     memcpy(kept.at + KEPT_HEAD + KEPT_PARENT, &second, sizeof second);
-    assert_true(recall(buf_slice(&kept), 100)); /* except for the link */
+    assert_true(recall(buf_slice(&kept), 100)); /* recalled without the link */
     drop("yz");
     assert_int_equal(kv_tree_stats(tree).blocks, 0);
     memcpy(kept.at + KEPT_HEAD, kept.at + KEPT_HEAD + KEPT_BLOCK, sizeof(uint64_t));
@@ -408,7 +409,7 @@ static void test_no_circle_and_no_block_twice(void **state)
     end();
 }
 
-/* A check before this detects accidents; here nothing may break for any bytes. */
+/* A checksum before this detects accidents; here nothing may break for any bytes. */
 static void test_other_bytes_make_no_other_tree(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* A tree of blocks, and prompts with a letter for each block. One for each test program. */
+/* A tree of blocks, and prompts with a letter for each block. Each test program includes this file
+ * once. */
 #ifndef TESTS_UNIT_KV_TREE_WORLD_H
 #define TESTS_UNIT_KV_TREE_WORLD_H
 

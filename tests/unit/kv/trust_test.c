@@ -4,8 +4,8 @@
 #include "base/prng.h"
 #include "tests/lib/test.h"
 
-/* Answers that agree with that chance, until the tally contradicts; returns their number, at most
- * `most`. */
+/* Adds answers, which agree with probability `chance`, until the tally contradicts; returns the
+ * number of answers, at most `most`. */
 static unsigned answers(struct kv_tally *t, double chance, unsigned most, uint64_t seed)
 {
     struct prng p;
@@ -32,7 +32,7 @@ static void one_that_never_agrees_is_found_soon(void **state)
     }
 }
 
-/* An engine that preempts all the time: half of the answers have no blocks. */
+/* An engine preempts all the time: half of the answers have no blocks. */
 static void half_is_enough(void **state)
 {
     (void)state;
@@ -75,7 +75,7 @@ static void each_time_it_takes_longer(void **state)
     assert_true(kv_trust_again(&t, now_ms + KV_TRUST_AGAIN_MS));
 }
 
-/* The source of that report may lie, too. */
+/* The report of a restart may be a lie, too. */
 static void a_restart_helps_once(void **state)
 {
     (void)state;
@@ -93,7 +93,7 @@ static void a_restart_helps_once(void **state)
     assert_true(kv_trust_restarted(&t));
 }
 
-/* A restart does not end the comparison: its cause is not the engine's behaviour. */
+/* A restart does not end the comparison: restarts have other causes than the engine's behaviour. */
 static void tallies_outlive_a_restart(void **state)
 {
     (void)state;

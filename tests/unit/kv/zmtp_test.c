@@ -1,4 +1,4 @@
-/* One connection with an engine that publishes and connects: ZMTP 3. */
+/* A connection with an engine which publishes and connects: ZMTP 3. */
 #include "node/kv/zmtp.h"
 
 #include <stdlib.h>
@@ -7,9 +7,9 @@
 #include "tests/lib/zmtp.h"
 
 static struct kv_zmtp z;
-static size_t piece; /* bytes that come at a time */
+static size_t piece; /* bytes coming at a time */
 
-/* The events up to the end of `bytes`, one letter each: reply, message, odd, or an error. */
+/* The events up to the end of `bytes`, a letter each: reply, message, odd, or an error. */
 static const char *events(struct slice bytes)
 {
     static char said[64];
@@ -78,10 +78,10 @@ static void test_other_messages_are_passed_over(void **state)
 {
     (void)state;
     begin(3);
-    assert_string_equal(events(SLICE("\0\1x")), "o"); /* one part */
+    assert_string_equal(events(SLICE("\0\1x")), "o"); /* a single part */
     assert_string_equal(events(SLICE("\1\0\1\7"
                                      "1234567\0\1x")),
-                        "o"); /* a number of 7 */
+                        "o"); /* a number of 7 bytes */
     assert_string_equal(events(SLICE("\1\0\1\x09"
                                      "123456789\0\1x")),
                         "o");
@@ -161,7 +161,7 @@ static void test_strangers(void **state)
     }
 }
 
-/* A length alone takes no memory, and one beyond the limit ends the connection. */
+/* A length alone takes no memory, and a length beyond the limit ends the connection. */
 static void test_lengths(void **state)
 {
     (void)state;

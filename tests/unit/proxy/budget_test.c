@@ -17,8 +17,7 @@ static void open_world(void)
     proxy_world_open(&world, &config);
 }
 
-/* Clients that ask both replicas in turn, each for something else; the replicas accept the
- * requests. */
+/* Clients ask both replicas in turn, each for something else; the replicas accept the requests. */
 static void ask(unsigned number)
 {
     for (unsigned i = 0; i < number; i++) {
@@ -68,7 +67,7 @@ static uint64_t moved(void)
     return proxy_stats(world.proxy)->retries[RETRY_BROKEN];
 }
 
-/* A replica dies with more requests under way than can be saved up: all of them move. */
+/* A replica dies with more requests under way than the budget can save up: all of them move. */
 static void what_dies_with_a_loaded_replica_moves(void **state)
 {
     (void)state;
@@ -82,7 +81,7 @@ static void what_dies_with_a_loaded_replica_moves(void **state)
     proxy_world_close(&world);
 }
 
-/* The same replica breaks new requests soon: the budget decides about those. */
+/* The same replica soon breaks new requests: their retries depend on the budget. */
 static void one_that_dies_again_is_not_spared(void **state)
 {
     (void)state;
@@ -104,8 +103,8 @@ static void one_that_dies_again_is_not_spared(void **state)
     proxy_world_close(&world);
 }
 
-/* Many requests come to a replica before the first sign of being full: the other serves them. If
- * the other is full too, the budget limits the retries. */
+/* Many requests come to a replica before the first sign of being full: the other replica serves
+ * them. If the other is full too, the budget limits the retries. */
 static void what_a_full_replica_turned_away_moves(void **state)
 {
     (void)state;
@@ -119,7 +118,7 @@ static void what_a_full_replica_turned_away_moves(void **state)
     proxy_world_close(&world);
 }
 
-/* Retries that were saved up, when all replicas fail. */
+/* The number of saved retries made when all replicas fail. */
 static unsigned saved(unsigned routers)
 {
     unsigned all = 0;
@@ -135,7 +134,7 @@ static unsigned saved(unsigned routers)
     return all;
 }
 
-/* More routers do not repeat more failed requests: but each detects the failure by itself. */
+/* More routers do not repeat more failed requests; but each router must detect the failure. */
 static void routers_share_what_is_saved_up(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The replicas that receive a control path, and those named as left out. */
+/* The replicas receiving a control path, and the replicas named as left out. */
 #include "tests/lib/proxy_world.h"
 #include "tests/lib/test.h"
 
@@ -13,7 +13,7 @@ static bool says(const struct wire *wire, const char *text)
     return memmem(wire->out.at, wire->out.len, text, strlen(text)) != NULL;
 }
 
-/* The client's answer, once the one engine that is reached has answered. */
+/* The client's answer, once `engine`, the only engine with the request, has answered. */
 static const struct wire *ask(struct slice request, const char *engine)
 {
     struct wire *client = proxy_world_connect(&world, PROXY_PORT_CLIENT);
@@ -27,7 +27,8 @@ static const struct wire *ask(struct slice request, const char *engine)
     return client;
 }
 
-/* This router does not know its models: with a model the replica was still named. */
+/* This router does not know the models of the other router's replica. Before the fix, a request
+ * with a model still named the replica. */
 static void another_routers_replica_is_named_if_it_is_meant(void **state)
 {
     (void)state;

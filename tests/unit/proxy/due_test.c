@@ -1,5 +1,6 @@
-/* The time of the next necessary tick, without replicas: each tick looks at those. proxy_check()
- * checks the same in all stories, and the world leaves out the work of proxy_due_ms(). */
+/* The time of the next necessary tick, without replicas, because each tick looks at all replicas.
+ * proxy_check() checks the same in all stories, and the world leaves out the work of
+ * proxy_due_ms(). */
 #include "node/proxy/proxy_internal.h"
 #include "tests/lib/proxy_world.h"
 #include "tests/lib/test.h"
@@ -41,7 +42,7 @@ static void a_limit_that_begins_brings_the_tick_forward(void **state)
     (void)state;
     begin();
     struct wire *idle = proxy_world_connect(&world, PROXY_PORT_CLIENT);
-    assert_int_equal(due_in(), PROXY_TICK_IDLE_MS); /* 10 s are later */
+    assert_int_equal(due_in(), PROXY_TICK_IDLE_MS); /* the limit of 10 s is later */
     proxy_world_wait(&world, PROXY_TICK_MS);
     proxy_world_send(&world, idle, SLICE("GET /hea"));
     assert_int_equal(due_in(), 300);
@@ -69,7 +70,7 @@ static void an_upload_has_its_limit(void **state)
     proxy_world_close(&world);
 }
 
-/* The tick that was needed for the limit is made, and finds the next one. */
+/* The tick needed for the limit is made, and finds the next limit. */
 static void a_limit_that_ends_early_costs_one_tick(void **state)
 {
     (void)state;
@@ -85,7 +86,7 @@ static void a_limit_that_ends_early_costs_one_tick(void **state)
     proxy_world_close(&world);
 }
 
-/* Lowered limits also end sooner for requests that wait. */
+/* Lowered limits also end sooner for waiting requests. */
 static void settings_that_change_are_looked_at_soon(void **state)
 {
     (void)state;
@@ -99,7 +100,7 @@ static void settings_that_change_are_looked_at_soon(void **state)
     proxy_world_close(&world);
 }
 
-/* No tick for half a second is no pause: nothing moves. */
+/* Half a second without a tick is no pause: no time limit is extended. */
 static void a_quiet_time_is_no_pause(void **state)
 {
     (void)state;

@@ -14,7 +14,7 @@
 #include "tests/lib/zmtp.h"
 
 static struct proxy_world world;
-static size_t answered[WORLD_WIRES_MAX]; /* the part of a replica's input that is answered */
+static size_t answered[WORLD_WIRES_MAX]; /* answered bytes of each replica's input */
 
 static void open_world(const struct proxy_world_config *config)
 {
@@ -35,21 +35,21 @@ static bool has(const char *at, size_t len, const char *text)
     return memmem(at, len, text, strlen(text)) != NULL;
 }
 
-/* The answers of an engine that requires a key: not for the router's model requests, but for the
- * client's. */
+/* The answers of an engine with a required key: it refuses the router's model requests, and answers
+ * the client's. */
 static const char *engine_answer(const char *at, size_t len)
 {
     bool health = has(at, len, "/health");
     if (health ? has(at, len, "Bearer k") : has(at, len, "/metrics"))
-        return "HTTP/1.1 200 OK\r\n\r\n"; /* until the engine closes */
+        return "HTTP/1.1 200 OK\r\n\r\n"; /* the body lasts until the engine closes */
     if (has(at, len, "/v1/models") && has(at, len, "Bearer b"))
         return "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2d\r\n"
                "{\"object\":\"list\",\"data\":[{\"id\":\"m\",\"x\":100}]}\r\n0\r\n\r\n";
     return "HTTP/1.1 401 No\r\nContent-Length: 2\r\n\r\n{}";
 }
 
-/* Every replica accepts its connections, and answers each received head like this. NULL: like such
- * an engine. */
+/* Every replica accepts all connections, and sends `answer` for each received head. NULL:
+ * engine_answer(). */
 static void serve(const char *answer)
 {
     for (unsigned round = 0; round < 8; round++) {
@@ -86,7 +86,7 @@ static const char ask[] = "POST /v1/completions HTTP/1.1\r\nHost: g\r\nContent-L
 static const char yes[] = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
                           "Content-Length: 11\r\n\r\n{\"id\":\"r1\"}";
 
-/* Memory is there again: a new client gets its answer. */
+/* With enough memory, a new client gets an answer. */
 static void recover_and_close(void)
 {
     failmalloc_enough();
@@ -103,7 +103,7 @@ static const char *const no_limits[] = {"other-paths", "pass", "client-idle-time
 static const struct proxy_world_config two = {
     .replicas = 2, .engine = NODE_ENGINE_VLLM, .quiet = true, .settings = no_limits, .seed = 1};
 
-/* In pieces both ways, with kernels that take little. */
+/* In pieces both ways; the kernels take few bytes at a time. */
 static void a_chat(bool may_fail)
 {
     open_world(&two);
@@ -135,7 +135,7 @@ static void a_chat(bool may_fail)
     recover_and_close();
 }
 
-/* A body that is read straight into its final place. */
+/* A body read straight into the final place. */
 static void an_upload(bool may_fail)
 {
     static char body[20000];
@@ -155,8 +155,8 @@ static void an_upload(bool may_fail)
     recover_and_close();
 }
 
-/* Held back, judged, passed on. */
-/* A decoded answer, by parts: 512 KiB of a few bytes, to a client that does not read at first. */
+/* An answer, held back, judged and passed on. */
+/* A decoded answer, by parts: 512 KiB from a few bytes, to a client that does not read at first. */
 static void a_packed_answer(bool may_fail)
 {
     static const struct slice answer =
@@ -206,7 +206,7 @@ static void errors_of_its_own(bool may_fail)
     recover_and_close();
 }
 
-/* Probes, and engines that list their models to clients only. */
+/* Probes, and engines that list models only to clients. */
 static void models(bool may_fail)
 {
     static const struct proxy_world_config probed = {.replicas = 2,
@@ -291,7 +291,7 @@ static void an_engine_that_connects(bool may_fail)
     proxy_world_close(&world);
 }
 
-/* The proxy itself, and clients beyond memory. */
+/* The proxy is created without memory, and accepts more clients than fit in memory. */
 static void created(bool may_fail)
 {
     static struct node_options options;

@@ -1,4 +1,4 @@
-/* The engines with KV events that a router reads, and the discovery of their endpoints. */
+/* The engines whose KV events a router reads, and how the router finds the endpoints. */
 #include "node/proxy/engine/feeds.h"
 
 #include <stdio.h>
@@ -12,10 +12,10 @@
 enum { SECOND = 1000, MINUTE = 60 * SECOND };
 
 static struct proxy_world world;
-static char feeds[4][128];  /* open ones: "endpoint replay topic" */
-static unsigned asked;      /* requests to the engine for its endpoints */
-static unsigned status;     /* of its answer */
-static const char *sources; /* its body */
+static char feeds[4][128];  /* open feeds: "endpoint replay topic" */
+static unsigned asked;      /* requests for the engine's endpoints */
+static unsigned status;     /* status of the engine's answer */
+static const char *sources; /* body of the answer */
 static unsigned started_s;  /* start time of the engine in the metrics; 0: none */
 static size_t answered[WORLD_WIRES_MAX];
 
@@ -109,7 +109,7 @@ static void passes(uint64_t ms)
             }
         }
     }
-    node_check(world.node); /* all tables: not with each tick of minutes */
+    node_check(world.node); /* all tables, but only once per call */
 }
 
 /* --- tests ----------------------------------------------------------------------------------- */
@@ -131,7 +131,7 @@ static struct node_replica *replica(unsigned slot)
     return &world.node->router->replicas[slot];
 }
 
-/* True if GET /replicas contains that text. */
+/* True if GET /replicas contains `text`. */
 static bool replicas_have(const char *text)
 {
     struct buf json = {.at = NULL};
@@ -177,7 +177,7 @@ static void an_engine_says_where(void **state)
     struct kv_reading_row row;
     assert_true(kv_readers_row(world.node->kv_readers, 0, &row));
     assert_true(row.may_speak);
-    assert_int_equal(row.blocks_max, 9998); /* by the metrics; one is vLLM's own */
+    assert_int_equal(row.blocks_max, 9998); /* from the metrics; vLLM keeps a block */
     assert_int_equal(asked, 1);
     passes(4 * MINUTE);
     assert_int_equal(asked, 1);
@@ -197,7 +197,7 @@ static void one_that_knows_no_such_path_is_left_alone(void **state)
     status = 404;
     passes(4 * MINUTE);
     assert_true(asked == 1 && feeds[0][0] == '\0');
-    status = 403; /* that is no refusal of the necessary request */
+    status = 403; /* does not count as a refused probe */
     passes(4 * MINUTE);
     assert_int_equal(asked, 2);
     assert_int_equal(replica(0)->server.probes_refused, 0);
@@ -221,7 +221,7 @@ static void another_life_is_asked_anew(void **state)
 }
 
 static unsigned said_live, lost, unreachable, silent, restarted;
-static char said_from[128], said_want[256]; /* of the last two */
+static char said_from[128], said_want[256]; /* from the last two events */
 
 static void on_event(void *context, enum log_level level, const char *event,
                      const struct log_field *fields, unsigned count, uint64_t now_ms)
@@ -246,7 +246,7 @@ static void listen_to_the_log(void)
     said_live = lost = unreachable = silent = restarted = 0;
 }
 
-/* A feed that another router reads on is not lost; a feed that no router may read is. */
+/* A feed still read by another router is not lost; a feed closed to all routers is lost. */
 static void a_feed_that_is_handed_over_is_not_lost(void **state)
 {
     (void)state;
@@ -268,7 +268,8 @@ static void a_feed_that_is_handed_over_is_not_lost(void **state)
     }
 }
 
-/* The clock is the machine's: the first look was taken for one long after the last success. */
+/* The machine's uptime is the clock: the first look once seemed to come long after the last
+ * success. */
 static void an_endpoint_named_from_the_start_has_its_time(void **state)
 {
     (void)state;
@@ -283,7 +284,7 @@ static void an_endpoint_named_from_the_start_has_its_time(void **state)
     assert_int_equal(unreachable, 1);
 }
 
-/* Once, with the remedy, and once on recovery. */
+/* Logged once, with the remedy, and once on recovery. */
 static void an_endpoint_that_is_not_reached_is_logged(void **state)
 {
     (void)state;
@@ -304,13 +305,13 @@ static void an_endpoint_that_is_not_reached_is_logged(void **state)
     kv_readers_live(world.node->kv_readers, 0, 0, nothing, world.now_ms);
     passes(2 * SECOND);
     assert_true(unreachable == 1 && said_live == 1 && silent == 0);
-    replica(0)->health = NODE_HEALTH_DOWN; /* that is another trouble */
+    replica(0)->health = NODE_HEALTH_DOWN; /* now the engine itself is down */
     kv_readers_lost(world.node->kv_readers, 0, world.now_ms);
     proxy_world_wait(&world, 20 * SECOND);
     assert_int_equal(unreachable, 1);
 }
 
-/* A topic that the engine does not have: the subscription is open. After a replay the reader may
+/* The engine does not have the topic, but the subscription is open. After a replay the reader may
  * count as live meanwhile. */
 static void a_feed_of_which_nothing_comes_is_logged(void **state)
 {
@@ -335,8 +336,8 @@ static void a_feed_of_which_nothing_comes_is_logged(void **state)
     assert_true(silent == 1 && said_live == 2 && lost == 0 && unreachable == 0);
 }
 
-/* If nothing else shows the restart, the log reports it from the feed. If metrics do, they report
- * it. */
+/* If nothing else shows the restart, the log reports it from the feed. If metrics show the restart,
+ * they report it. */
 static void a_restart_that_the_feed_shows_is_logged(void **state)
 {
     (void)state;
@@ -404,7 +405,8 @@ static void others_read_where_it_is_their_turn(void **state)
     assert_string_equal(feeds[0], "");
 }
 
-/* The others rely on a router that reads, not on one that does not, or has no subscription. */
+/* The other routers rely on a reading router, but not on a router without a subscription, or one
+ * that does not read. */
 static void the_others_count_on_one_that_reads(void **state)
 {
     (void)state;
@@ -426,7 +428,7 @@ static void the_others_count_on_one_that_reads(void **state)
     assert_false(*reads);
 }
 
-/* [0, [["AllBlocksCleared"]], 0]: its number counts. */
+/* [0, [["AllBlocksCleared"]], 0]: the number counts. */
 static void message(uint64_t number)
 {
     kv_readers_live(world.node->kv_readers, 0, number,
@@ -435,8 +437,8 @@ static void message(uint64_t number)
                     world.now_ms);
 }
 
-/* A router that knows the contents goes before one that does not. A standby does so only after a
- * while: if all know the same, the speaker goes on. */
+/* A router that knows the contents goes before a router that does not. A standby does so only after
+ * a while: if all know the same, the speaker goes on. */
 static void one_that_knows_goes_ahead(void **state)
 {
     (void)state;
@@ -479,7 +481,7 @@ static void a_label_names_another_host(void **state)
     assert_string_equal(feeds[0], "");
 }
 
-/* One engine's events are off, and the others' are read. */
+/* Replica 0's events are off, and the other replicas' events are read. */
 static void a_label_turns_them_off(void **state)
 {
     (void)state;
@@ -503,7 +505,7 @@ static void a_label_turns_them_off(void **state)
     assert_true(asked == before && feeds[0][0] == '\0' && unreachable == 0);
 }
 
-/* In a process with ranks each rank has its feed, and the address has none. */
+/* If a process has several ranks, each rank has a feed, and the address itself has none. */
 static void ranks_have_feeds_of_their_own(void **state)
 {
     (void)state;

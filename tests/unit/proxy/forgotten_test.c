@@ -1,4 +1,4 @@
-/* A removed replica is forgotten, with its pool, as soon as none of its work is under way. */
+/* A removed replica is forgotten, with the pool, as soon as no work for it is under way. */
 #include "node/proxy/engine/fetch.h"
 #include "node/proxy/engine/pool.h"
 #include "node/proxy/proxy_internal.h"
@@ -7,7 +7,7 @@
 
 static struct proxy_world world;
 
-/* Its check is given up too: nothing waits for an answer that never comes. */
+/* The replica's health check is given up too: nothing waits for a missing answer. */
 static void a_check_that_is_under_way_holds_up_nothing(void **state)
 {
     (void)state;
@@ -33,8 +33,8 @@ static void on_fetched(void *context, int err, bool refused, unsigned status, st
     (void)body;
 }
 
-/* A client's request for models uses a connection that is neither a check's nor a request's: the
- * pool was closed under it. */
+/* A client's request for models uses a connection of neither a check nor a generation: the pool was
+ * closed while the connection was in use. */
 static void a_question_that_is_under_way_is_waited_for(void **state)
 {
     (void)state;

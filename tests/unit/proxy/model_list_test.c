@@ -125,7 +125,7 @@ static void test_one_context_for_all_models(void **state)
     }
 }
 
-/* Too long entries are left out; later ones that fit are not. */
+/* Entries that are too long are left out, but later entries that fit are not. */
 static void test_merge_is_bounded(void **state)
 {
     (void)state;

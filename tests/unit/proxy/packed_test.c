@@ -1,6 +1,6 @@
-/* Compressed answers, in any framing and any pieces, to clients that read at any pace. A client
- * gets the uncompressed bytes, without usage that it did not request. Whatever the ratio, a bounded
- * part is in memory. */
+/* Compressed answers, in any framing and any pieces, to clients reading at any pace. A client gets
+ * the uncompressed bytes, without unrequested usage. Whatever the ratio, only a bounded part is in
+ * memory. */
 #include "tests/lib/test.h"
 
 #include <stdio.h>
@@ -20,8 +20,8 @@ enum fault { NONE, ENGINE_BREAKS, CLIENT_BREAKS, GARBLED, FAULTS };
 
 enum {
     PLAIN_MAX = 8 << 20,
-    /* Bytes that wait for a client, of which the last 16 KiB may come on top, in segments of 64
-     * KiB; the window of a decoder; and the request. */
+    /* Bytes waiting for a client, in segments of 64 KiB, up to 16 KiB above the limit; a decoder's
+     * window; and the request. */
     HELD_MAX = PROXY_OUT_BYTES_HIGH + EXCHANGE_UNPACK_BYTES + 3 * 65536 + (1 << 20),
 };
 
@@ -41,7 +41,7 @@ static void put(struct buf *to, const char *text)
     CHECK(buf_append_cstr(to, text) == 0);
 }
 
-/* One event in four is so repetitive that it shrinks to a thousandth. */
+/* 1 event in 4 is so repetitive that it shrinks to a thousandth. */
 static void write_plain(struct session *s)
 {
     size_t events = 1 + prng_below(&s->prng, 40);
@@ -125,7 +125,7 @@ static void check_held(void)
     assert_true(proxy_body_bytes(world.proxy) <= HELD_MAX);
 }
 
-/* The answer comes in pieces, and its client reads now and then. */
+/* The answer comes in pieces, and the client reads now and then. */
 static void play(struct session *s)
 {
     size_t at = 0, end = sent.len;
@@ -162,7 +162,7 @@ static void read_on(struct session *s)
     }
 }
 
-/* The client's part of the body. True: to the end. */
+/* Takes the client's part of the body. True: up to the end. */
 static bool got(const struct session *s, struct buf *body)
 {
     struct slice in = buf_slice(&s->client->out);
@@ -199,9 +199,9 @@ static void judge(const struct session *s)
         assert_memory_equal(body.at, wanted.at, wanted.len);
         return;
     }
-    if (whole && s->fault != GARBLED) /* all of the answer came before that */
+    if (whole && s->fault != GARBLED) /* the fault came after the whole answer */
         assert_int_equal(body.len, wanted.len);
-    if (s->fault != GARBLED && n > 300) /* an error event may be at the end of a cut one */
+    if (s->fault != GARBLED && n > 300) /* a cut body may end with an error event */
         assert_memory_equal(body.at, wanted.at, n - 300);
     buf_free(&body);
 }
@@ -272,7 +272,8 @@ static void ask(struct wire **client, struct wire **engine)
     buf_clear(&sent);
 }
 
-/* So many blocks of 128 KiB, of a few bytes each, come at once to a client that reads at once. */
+/* `count` blocks of 128 KiB, each compressed to a few bytes, come at once to a client reading at
+ * once. */
 static void blocks(unsigned count, uint64_t waits)
 {
     static const char head[] = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
@@ -310,8 +311,8 @@ static void one_event_decodes_a_mebibyte(void **state)
     blocks(31, 3);
 }
 
-/* The client is behind, the decoder has all input, and a part of its output is not out yet. That
- * part is sent when the client has read, though the engine sends nothing more for now. */
+/* The client is behind, the decoder has all input, and part of the output is not out yet. This part
+ * is sent when the client has read, though the engine sends nothing more for now. */
 static void what_the_decoder_holds_goes_out_too(void **state)
 {
     (void)state;

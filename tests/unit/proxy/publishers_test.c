@@ -1,4 +1,4 @@
-/* Engines that connect to publish their KV events: the owner of a connection, and the limits of
+/* Engines connecting to publish their KV events: the owner of a connection, and the limits of
  * strangers. */
 #include "node/proxy/engine/publishers.h"
 
@@ -175,7 +175,7 @@ static void by_its_topic(void **state)
 {
     (void)state;
     label(1, "kv-events=listen?topic=kv@b&replay=5657");
-    struct wire *w = engine("203.0.113.9"); /* behind a device that hides its address */
+    struct wire *w = engine("203.0.113.9"); /* behind a device with another address */
     assert_int_equal(read_of(1), -1);
     assert_int_equal(reads(1), NODE_READS_TURN); /* the next tick looks at the label */
     proxy_world_wait(&world, 2 * SECOND);
@@ -219,7 +219,7 @@ static void nobodys_are_dropped(void **state)
     struct wire *unknown = engine("203.0.113.9"), *topic = engine(address(0));
     struct wire *labelled = engine(address(1)), *dialled = engine(address(2));
     publish(unknown, SLICE(""), 0);
-    publish(topic, SLICE("kv@x"), 0); /* the connection's address does not count */
+    publish(topic, SLICE("kv@x"), 0); /* a topic counts, not the address */
     publish(labelled, SLICE(""), 0);  /* the replica has a topic */
     publish(dialled, SLICE(""), 0);
     assert_true(dropped("address") == 3 && dropped("topic") == 1);
@@ -237,7 +237,7 @@ static void nobodys_are_dropped(void **state)
     assert_int_equal(reads(0), NODE_READS_NOT);
 }
 
-/* The label is off: its messages are recognised, and not read. */
+/* The label turns the replica's events off: the messages are recognised, and not read. */
 static void one_whose_events_are_off(void **state)
 {
     (void)state;
@@ -265,7 +265,7 @@ static void on_event(void *context, enum log_level level, const char *event,
     said += strcmp(event, "kv_events_dropped") == 0;
 }
 
-/* Among many connections, the log names one every few seconds, and each once. */
+/* Among many connections, the log names a connection every few seconds, and each only once. */
 static void the_log_says_so_once(void **state)
 {
     (void)state;
@@ -327,7 +327,7 @@ static void the_first_connection_is_read(void **state)
     assert_true(row.stats.feed.messages == 2 && row.connects == 2 && row.stats.feed.missed == 0);
 }
 
-/* Its number may soon belong to another replica. */
+/* The slot number may soon belong to another replica. */
 static void a_name_that_is_forgotten(void **state)
 {
     (void)state;
@@ -345,7 +345,7 @@ static void a_name_that_is_forgotten(void **state)
 
 /* --- the reading router ---------------------------------------------------------------------- */
 
-/* Its knowledge waits for a minute; the others no longer rely on this router. */
+/* The feed's knowledge is kept for a minute; the other routers no longer rely on this router. */
 static void a_connection_that_ends(void **state)
 {
     (void)state;
@@ -359,7 +359,7 @@ static void a_connection_that_ends(void **state)
     assert_false(node_router_events_are_live(world.node->router, 0));
     assert_int_equal(read_of(0), 1);
     w = engine(address(0));
-    publish(w, SLICE(""), 2); /* another router read the message between */
+    publish(w, SLICE(""), 2); /* another router read message 1 */
     struct kv_reading_row row;
     assert_true(row_of(0, &row));
     assert_true(row.stats.feed.gaps == 1 && row.stats.feed.missed == 1 && !row.stats.tree.whole);
@@ -368,13 +368,13 @@ static void a_connection_that_ends(void **state)
     assert_int_equal(read_of(0), -1);
 }
 
-/* In their order this router goes before all without a connection. */
+/* By the turns this router goes before all routers without a connection. */
 static void others_that_have_none_do_not_count(void **state)
 {
     (void)state;
     struct node_replica *k = &world.node->router->replicas[0];
     struct wire *w = engine(address(0));
-    k->turn_events = (struct node_turn){.others = 3, .ahead = 1}; /* another router has one, too */
+    k->turn_events = (struct node_turn){.others = 3, .ahead = 1}; /* another router has it, too */
     publish(w, SLICE(""), 0);
     struct kv_reading_row row;
     assert_true(row_of(0, &row) && row.role == KV_ROLE_STANDS_BY && !row.speaks);
@@ -439,13 +439,13 @@ static void there_is_room_for_so_many(void **state)
     assert_int_equal(said_full, 1);
     proxy_world_wait(&world, PUBLISHERS_LOG_MS);
     assert_true(dial(address(0))->reset);
-    assert_true(said_full == 2 && said_refused == 5); /* with those that no line named */
+    assert_true(said_full == 2 && said_refused == 5); /* including unnamed connections */
     world.log.tap = NULL;
     proxy_world_end(&world, &world.wires[0], false);
     assert_false(dial(address(0))->closing);
 }
 
-/* A connection that sends too much is read again in the next second. */
+/* After sending too much, a connection is read again in the next second. */
 static void bytes_of_a_second(void **state)
 {
     (void)state;
@@ -464,7 +464,7 @@ static void bytes_of_a_second(void **state)
     buf_free(&out);
 }
 
-/* Among messages without an end, the largest makes room. */
+/* Among messages without an end, the largest is dropped to make room. */
 static void memory_of_all(void **state)
 {
     (void)state;

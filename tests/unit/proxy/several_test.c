@@ -1,4 +1,4 @@
-/* A request for several answers (`n`): the usage is their sum, so no answer is tied by it. */
+/* A request for several answers (`n`): the usage is their sum, so the sum ties no answer. */
 #include <stdio.h>
 
 #include "base/check.h"

@@ -1,4 +1,4 @@
-/* Stories of requests (tests/unit/proxy/stories/): each is a script of events with the proxy's
+/* Stories of requests (tests/unit/proxy/stories/): each a script of events with the proxy's
  * actions, line by line. The trace is the assertion.
  *
  * A line without indentation is an event; the indented lines behind it are its effects.
@@ -114,7 +114,7 @@ static void send_text(struct story *s, struct wire *wire, struct buf *text)
     buf_free(text);
 }
 
-/* A message with a body of the length in its head. */
+/* Sends a message with a body; the head has the body's length. */
 static void send_message(struct story *s, struct wire *wire, struct buf *head, struct slice body)
 {
     struct buf bytes = {0};
@@ -223,7 +223,7 @@ static void refuses(struct story *s, struct wire *wire, struct slice rest)
     proxy_world_accept(s->world, wire, ERR_CLOSED);
 }
 
-/* The network reports this by its event. */
+/* A fault of a connection, as the network reports it. */
 static void finds(struct story *s, struct wire *wire, struct slice what)
 {
     if (!slice_equal(what, SLICE("no port")))
@@ -241,7 +241,7 @@ static const struct {
     {"finds", finds},
 };
 
-/* The action of one connection's peer. */
+/* An action of a connection's peer. */
 static void act(struct story *s, struct slice name, struct slice verb, struct slice rest)
 {
     if (slice_equal(verb, SLICE("connects"))) {
@@ -315,8 +315,8 @@ static void show_queue(struct proxy_world *w)
     buf_free(&json);
 }
 
-/* "has 2 addresses" (1 and 2), or "has the addresses 2 3", with "and more" if the look-up goes on.
- */
+/* "has 2 addresses" (1 and 2), or "has the addresses 2 3", with "and more" if the look-up goes
+ * on. */
 static void find_addresses(struct story *s, unsigned replica, struct slice rest)
 {
     unsigned at[NET_ADDRESSES_MAX], count = 0;
@@ -356,7 +356,7 @@ static bool after(struct slice line, const char *text, struct slice *rest)
     return slice_starts_with(line, slice_of_cstr(text));
 }
 
-/* Its blocks have four tokens. */
+/* The replica's events are live, with blocks of four tokens. */
 static void events_live(struct proxy_world *w, unsigned replica)
 {
     w->node->router->replicas[replica].scrape.block_tokens = 4;
@@ -487,7 +487,7 @@ static void happen(struct story *s, struct slice line)
         act(s, first, word(&rest), rest);
 }
 
-/* The story with the actions that really followed. */
+/* The story with the actual actions. */
 static void tell(struct slice text, struct buf *out)
 {
     static struct proxy_world world;

@@ -1,5 +1,6 @@
-/* KV-cache events through real routers, in virtual time. One router reads an engine and one stands
- * by; the reader's reports reach the others, and their beliefs about checkpoints are right. */
+/* KV-cache events through real routers, in virtual time. One router reads an engine and another
+ * stands by; the reader's reports reach the others, and their beliefs about checkpoints are
+ * right. */
 #include "tests/bench/quality/cases.h"
 #include "tests/bench/quality/chooser.h"
 #include "tests/lib/test.h"
@@ -7,7 +8,7 @@
 enum { ENGINES = 3, ASKS = 240 };
 
 struct fleet {
-    unsigned routers, past; /* one conversation in so many bypasses the routers; 0: none */
+    unsigned routers, past; /* 1 conversation in `past` bypasses the routers; 0: none */
     uint32_t block;
     enum sim_evict evict;
     unsigned groups;
@@ -47,7 +48,7 @@ static double right_share(const struct events_seen *s)
 }
 
 /* If traffic bypasses the routers, perhaps no answer has reported a text of an engine. With random
- * eviction, second copies outlast the first ones, which leaves doubt. */
+ * eviction, second copies outlast the first copies, which leaves doubt. */
 static void test_checkpoints_are_believed_right(void **state)
 {
     static const struct {
@@ -70,7 +71,7 @@ static void test_checkpoints_are_believed_right(void **state)
     }
 }
 
-/* One for each engine, and no other router has a subscription. */
+/* Each engine has a reader and a standby, and no other router has a subscription. */
 static void test_one_reads_and_one_stands_by(void **state)
 {
     static const struct {

@@ -1,6 +1,6 @@
 /* Several requests compete for the same thing at the same moment (docs/adr/0034). Many adapters of
  * skewed popularity compete for the few slots of engines. Bursts compete for engines, with several
- * routers that each know only their own requests. */
+ * routers, each aware only of its own requests. */
 #include <math.h>
 
 #include "base/check.h"
@@ -13,14 +13,14 @@ enum { ENGINES = 8, SLOTS = 16, ADAPTERS = 200, UNIT = 32 };
 
 struct fleet {
     unsigned routers, engines, requests;
-    unsigned burst;        /* requests that come at the same moment */
+    unsigned burst;        /* requests at the same moment */
     double per_s;          /* requests */
-    double skew;           /* of the adapters' popularity: Zipf's exponent; 0: there are none */
-    double load_s;         /* of an adapter */
+    double skew;           /* adapters' popularity: Zipf's exponent; 0: no adapters */
+    double load_s;         /* to load an adapter */
     double delay_ms, loss; /* between routers */
 };
 
-/* Prompts that share nothing. */
+/* Prompts with nothing in common. */
 static void workload_of(struct workload *out, const struct fleet *f)
 {
     enum { TOKENS_MAX = 800 };
@@ -83,11 +83,11 @@ static void adapters_stay_where_they_are(void **state)
     (void)state;
     const struct {
         struct fleet fleet;
-        double most; /* loads, against the best */
+        double most; /* most loads, relative to the best */
     } cases[] = {
         {{1, ENGINES, 10000, 1, 20, 1.0, 0.5, 1, 0}, 1.1}, /* busy */
         {{1, ENGINES, 6000, 1, 3, 1.2, 1, 1, 0}, 1.1},     /* nearly idle */
-        {{4, ENGINES, 10000, 1, 3, 1.0, 0.5, 1, 0}, 1.2},  /* each router sees a quarter of it */
+        {{4, ENGINES, 10000, 1, 3, 1.0, 0.5, 1, 0}, 1.2},  /* each router sees a quarter */
         {{4, ENGINES, 10000, 1, 20, 1.0, 0.5, 1, 0}, 1.2},
         /* Queues differ by more than a load: popular adapters were everywhere (1.46). With 60/s the
          * engines have to load more than they can, in two seeds of three. */
@@ -123,8 +123,8 @@ static struct figures burst(const struct fleet *f)
     return r;
 }
 
-/* First tokens come hardly later than with one router, which sees everything, and no engine has
- * more work than the others. */
+/* First tokens come hardly later than with a single router, which sees everything, and no engine
+ * has more work than the others. */
 static void bursts_are_spread(void **state)
 {
     (void)state;
@@ -133,7 +133,7 @@ static void bursts_are_spread(void **state)
     const struct {
         unsigned burst;
         double delay_ms, loss;
-        double later; /* than with one router */
+        double later; /* than with a single router */
     } cases[] = {{1, 20, 0, 1.2}, {32, 20, 0, 1.3}, {32, 500, 0.05, 1.3}};
     f.routers = 8;
     for (size_t i = 0; i < TEST_ROUNDS(ARRAY_LEN(cases)); i++) {

@@ -1,5 +1,5 @@
 /* The deterministic part of the quality bench: an order of policies, and a bound on regret. If
- * routing becomes worse, this fails. Seeds are fixed, so one build has one outcome. */
+ * routing becomes worse, this fails. Seeds are fixed, so a build has a single outcome. */
 #include <math.h>
 
 #include "base/check.h"
@@ -27,7 +27,7 @@ static struct figures figures_by(const struct quality_case *c, const char *name)
     return figures_from(c, chooser_find(name));
 }
 
-/* Times at all speeds are shown in the workload's own seconds, and so are comparable. */
+/* Times are in the workload's own seconds, so times at all speeds are comparable. */
 static struct quality_case chats(struct workload *w, unsigned routers)
 {
     workload_tenants(w, 21, ASKS);
@@ -43,7 +43,7 @@ static void speed_set(struct quality_case *c, double speed)
         c->specs[k] = engine_plain(speed, CACHE, 16);
 }
 
-/* The default policy's mean TTFT is below so many times that of each rival, with one router and
+/* The default policy's mean TTFT is below the given multiples of each rival's, with one router and
  * with four. A rival's router knows only its own requests. */
 static const struct {
     const char *name;
@@ -51,10 +51,10 @@ static const struct {
 } rivals[] = {
     {"round_robin", 0.6, 0.6},    {"least_request", 0.6, 0.6}, {"session", 0.9, 0.9},
     {"prefix_hash", 0.8, 0.8},    {"longest match", 1, 0.7},   {"blended", 0.7, 0.7},
-    {"queue+uncached", 1.1, 0.7}, /* alone it knows all about equal engines that take all at once */
+    {"queue+uncached", 1.1, 0.7}, /* a single router knows everything here */
 };
 
-/* Engines that the defaults fit, and engines 30 times faster and 10 times slower. */
+/* Engines as the defaults expect, and engines 30 times faster and 10 times slower. */
 static void ordered(unsigned routers, double points, double times)
 {
     static const double speeds[] = {1, 30, 0.1};
@@ -88,7 +88,7 @@ static void test_four_routers_are_near_perfect_knowledge_and_before_all_rivals(v
     ordered(4, 0.02, 1.3);
 }
 
-/* Only the answers show that. */
+/* An engine is slow, visible only in the answers. */
 static void slow_one_known(unsigned routers, double speed)
 {
     struct workload w;
@@ -114,7 +114,7 @@ static void test_an_engine_five_times_slower_is_known(void **state)
         slow_one_known(cases[i].routers, cases[i].speed);
 }
 
-/* Two generations of hardware, long answers, and less than one request for each engine at a time.
+/* Two generations of hardware, long answers, and less than a request for each engine at a time.
  * Half of the answers took 1.8 times as long as necessary, because steps up to twice as long
  * counted as equal. With some seeds they still did: samples of the pace faded between two answers,
  * and with few samples all engines counted as fast as the fleet. */
@@ -134,12 +134,12 @@ static void test_idle_engines_of_two_generations_are_told_apart(void **state)
     }
 }
 
-/* Each engine with a random speed, over a factor of 100, and all in the first seconds of the
- * fleet's life. When rates were learned at the end of answers, prompt after prompt went to engines
- * that had not begun their first. First tokens took 1.8 to 3.7 times as long as with the best of
- * the others. In the last case but one clients do not stream, so nothing showed a slow engine
- * before the answers ended (3.9 times). In the last, all went to the fast engines, beyond their
- * capacity (16 times). */
+/* Each engine has a random speed, over a factor of 100, and all requests come in the first seconds
+ * of the fleet's life. When rates were learned at the end of answers, prompt after prompt went to
+ * engines that had not begun their first. First tokens took 1.8 to 3.7 times as long as with the
+ * best rival. In the second last case clients do not stream, so nothing showed a slow engine before
+ * the answers ended (3.9 times). In the last case, all requests went to the fast engines, beyond
+ * their capacity (16 times). */
 static void test_engines_of_any_speeds_are_told_apart(void **state)
 {
     (void)state;
@@ -153,8 +153,8 @@ static void test_engines_of_any_speeds_are_told_apart(void **state)
     regrets_close(&r);
 }
 
-/* At most sixteen run at once, which no engine reports. A prefix of most requests pulls them to one
- * engine with an invisible queue, because answers come whole. */
+/* At most sixteen requests run at once, which no engine reports. Most requests share a prefix,
+ * which draws them to the same engine; the queue there is invisible, because answers come whole. */
 static void test_room_that_no_engine_reports_is_known(void **state)
 {
     (void)state;
@@ -202,8 +202,8 @@ static void test_answers_that_come_back_are_found(void **state)
     workload_free(&w);
 }
 
-/* Documents in any order. If engines reuse them at any place, chunks find them, at a mean TTFT far
- * below that of prefixes; if engines reuse only prefixes, chunks are the worse choice. */
+/* Documents in any order. If engines reuse documents at any place, chunks find them, at a mean TTFT
+ * far below the TTFT with prefixes; if engines reuse only prefixes, chunks are the worse choice. */
 static void test_chunks_are_worth_it_where_engines_reuse_them(void **state)
 {
     (void)state;
@@ -237,8 +237,8 @@ static void test_one_seed_is_one_outcome(void **state)
     workload_free(&w);
 }
 
-/* A line before each prompt that changes each time: as good as a constant one if engines drop it,
- * and nothing is cached if they do not. */
+/* A line before each prompt changes each time: as good as a constant line if engines drop it. If
+ * engines do not, nothing is cached. */
 static void test_a_changing_leading_line(void **state)
 {
     (void)state;
@@ -255,7 +255,7 @@ static void test_a_changing_leading_line(void **state)
         struct figures counted = figures_by(&c, "cache_aware");
         print_message("%u routers: %.3f constant, %.3f dropped, %.3f counted\n", routers,
                       constant.cached, dropped.cached, counted.cached);
-        /* All losses come before learning: three routers see a third each. */
+        /* All losses come before learning: each of three routers sees only a third. */
         assert_true(dropped.cached > constant.cached - (routers == 1 ? 0.02 : 0.035));
         assert_true(counted.cached < 0.01);
         workload_free(&w);

@@ -36,7 +36,7 @@ static void the_least_recently_used_gives_way(void **state)
     once(a, 1, 30);
     once(a, 3, 40);
     assert_true(held(a, 1) && !held(a, 2) && held(a, 3));
-    node_adapters_seen(a, K, 4, 35); /* another router's, before the last one of ours */
+    node_adapters_seen(a, K, 4, 35); /* at another router, before our last */
     assert_true(!held(a, 1) && held(a, 3) && held(a, 4));
     node_adapters_seen(a, K, 5, 20); /* too long ago: evicted since */
     assert_false(held(a, 5));
@@ -74,7 +74,7 @@ static void one_in_use_stays(void **state)
     node_adapters_destroy(a);
 }
 
-/* If fewer slots turn out to exist, the adapter in use is the one removed. */
+/* If the engine turns out to have fewer slots, an adapter in use is removed, too. */
 static void slots_are_what_the_engine_says(void **state)
 {
     (void)state;
@@ -141,7 +141,7 @@ static void a_load_takes_what_it_was_seen_to_take(void **state)
     (void)state;
     struct node_adapters *a = make(2);
     double believed_s = node_adapters_load_s(a, K);
-    node_adapters_took(a, K, true, 60); /* one stall says nothing */
+    node_adapters_took(a, K, true, 60); /* a single stall says nothing */
     assert_true(node_adapters_load_s(a, K) == believed_s);
     for (unsigned i = 0; i < 8; i++) {
         node_adapters_took(a, K, true, 2.1);

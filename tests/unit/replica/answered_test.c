@@ -47,7 +47,7 @@ static void rows_sum_up_per_replica_and_model(void **state)
     node_answered_destroy(a);
 }
 
-/* Whatever an engine reports, the share is one. */
+/* Whatever an engine reports, the share is at most 1. */
 static void no_more_is_cached_than_there_was(void **state)
 {
     (void)state;
@@ -110,7 +110,7 @@ static struct node_router *make_router(void)
     return r;
 }
 
-/* The share served from cache: one counter divided by the other, whatever each answer reports. */
+/* The share served from cache: cached tokens over prompt tokens, whatever each answer reports. */
 static void answered_tokens_have_one_denominator(void **state)
 {
     (void)state;
@@ -127,7 +127,7 @@ static void answered_tokens_have_one_denominator(void **state)
         {"llama", {1000, 0, 5, {0}}, NODE_OUTCOME_OK, true},
         {"llama", {1100, 1024, 5, {0}}, NODE_OUTCOME_OK, true},
         {"llama", {1200, 1024, -1, {0}}, NODE_OUTCOME_CLIENT_GONE, true},
-        {"llama", {700, -1, 5, {0}}, NODE_OUTCOME_OK, true},  /* had some, and now reports none */
+        {"llama", {700, -1, 5, {0}}, NODE_OUTCOME_OK, true},  /* reported some before; now none */
         {"llama", {700, -1, -1, {0}}, NODE_OUTCOME_OK, true}, /* not a generation */
         {"llama", {-1, -1, 5, {0}}, NODE_OUTCOME_OK, true},   /* a stream without usage */
         {"llama", {0}, NODE_OUTCOME_ENGINE_BUSY, false},
@@ -166,7 +166,7 @@ static void answered_tokens_have_one_denominator(void **state)
             assert_slice_equal(line, wanted[i]);
     }
     buf_free(&text);
-    /* A removed replica shows in no metric, and its counts show again on its return. */
+    /* A removed replica shows in no metric, and the counts show again on its return. */
     for (unsigned back = 0; back < 2; back++) {
         assert_int_equal(node_router_replica_wish(r, SLICE("host-0:8000"),
                                                   back ? NODE_REPLICA_ADD : NODE_REPLICA_REMOVE,
@@ -191,7 +191,8 @@ static void answer(struct node_router *r, const char *model)
     node_router_finish(r, d.booking, NODE_OUTCOME_OK, &usage, START_MS + 10);
 }
 
-/* An engine that does not list its models to the router may accept any name; rows stay for good. */
+/* An engine that does not list models to the router may accept any name, and rows would stay for
+ * good. */
 static void names_that_clients_make_up_take_no_rows(void **state)
 {
     (void)state;
@@ -204,13 +205,13 @@ static void names_that_clients_make_up_take_no_rows(void **state)
             answer(r, name);
         }
     }
-    node_models_learn(node_router_model_table(r), 0, SLICE("real"), true); /* to a client */
+    node_models_learn(node_router_model_table(r), 0, SLICE("real"), true); /* listed to a client */
     answer(r, "real");
     node_router_replica_engine_set(r, 0, NODE_ENGINE_SGLANG);
     node_models_learn(node_router_model_table(r), 0, SLICE("of SGLang"), true);
     answer(r, "of SGLang");
     struct slice told = SLICE("told");
-    assert_int_equal(node_router_models(r, 0, &told, 1), ERR_OK); /* to the router */
+    assert_int_equal(node_router_models(r, 0, &told, 1), ERR_OK); /* listed to the router */
     answer(r, "told");
     struct buf text = {0};
     write_metrics(r, &text);

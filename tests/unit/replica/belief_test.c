@@ -6,7 +6,7 @@
 
 enum { MASK = 15 };
 
-/* Blocks by generation 0..9; `now` is 8, so the newest of the ring is 9. */
+/* Blocks by generation 0..9; `now` is 8, so the newest generation of the ring is 9. */
 static struct crdt_index_ring ring_of(const uint32_t *counts)
 {
     struct crdt_index_ring ring = {.counts = counts, .mask = MASK, .newest = 9, .oldest = 1};
@@ -68,7 +68,7 @@ static void displaced_counts_the_oldest_first(void **state)
     double e7 = exp(-0.7), e5 = exp(-0.5);
     assert_near(node_belief_displaced(&b, &ring, &decay, 15, 0, 0), 15 * e7);
     assert_near(node_belief_displaced(&b, &ring, &decay, 25, 0, 0), 20 * e7 + 5 * e5);
-    /* Its own blocks are used again and stay: the next older ones go. */
+    /* The prompt's own blocks are used again and stay: the next older blocks go. */
     assert_near(node_belief_displaced(&b, &ring, &decay, 25, 15, 2), 5 * e7 + 20 * e5);
     /* More than the cache's size: everything goes. */
     assert_near(node_belief_displaced(&b, &ring, &decay, 1e6, 0, 0),
@@ -78,9 +78,9 @@ static void displaced_counts_the_oldest_first(void **state)
     assert_near(node_belief_displaced(&b, &ring, &decay, 50, 0, 0), 10 * exp(-0.8));
 }
 
-/* A belief from before the index moved on (or never counted) starts at its own floor, which the
- * ring no longer has. Generations before the oldest share places with other generations. Walking
- * them took milliseconds a decision on a machine that had been up for a month. */
+/* A belief from before the index moved on (or never counted) starts at a floor outside of the ring.
+ * Generations before the oldest share places with other generations. Walking them took milliseconds
+ * a decision after a month of uptime. */
 static void what_the_ring_no_longer_has_is_not_walked(void **state)
 {
     (void)state;
@@ -110,7 +110,7 @@ static void depth_counts_what_was_used_since(void **state)
     node_belief_depth(&b, &ring, 9, &newer, &among);
     assert_near(newer, 0);
     assert_near(among, 0);
-    node_belief_depth(&b, &ring, 0, &newer, &among); /* older than the ring: counts as its oldest */
+    node_belief_depth(&b, &ring, 0, &newer, &among); /* before the ring: like the oldest */
     assert_near(newer, 110);
     assert_near(among, 50);
 }
@@ -123,7 +123,7 @@ static void what_was_refused_takes_no_room(void **state)
     node_belief_init(&b);
     node_belief_refresh(&b, &ring, 30, 0);
     assert_int_equal(b.floor, 5);
-    node_belief_void(&b, 7, 8, 10); /* everything used last */
+    node_belief_void(&b, 7, 8, 10); /* all blocks were just used */
     assert_true(b.stale);
     node_belief_refresh(&b, &ring, 30, 0);
     assert_int_equal(b.floor, 5);
@@ -144,7 +144,7 @@ static void what_was_refused_takes_no_room(void **state)
     assert_true(b.present_blocks > 0 && b.present_blocks < 160);
 }
 
-/* A handful of answers moves the factor by a few percent each, and then it is there. */
+/* Each of a handful of answers moves the factor by a few percent, until it is right. */
 static void the_factor_goes_in_steps_to_what_is_known(void **state)
 {
     (void)state;

@@ -87,13 +87,14 @@ static void the_head_is_timed(void **state)
     assert_near(node_load_head(p, &l, 5500).tokens, 10);
     (void)node_bookings_close(p, &l, b, 6000);
     (void)node_bookings_close(p, &l, a, 6000);
-    a = book(p, &l, 1000, true, 7000); /* without streaming nobody sees the end of the prefill */
+    a = book(p, &l, 1000, true, 7000); /* without streaming the end of the prefill is invisible */
     assert_near(node_load_head(p, &l, 9000).since_s, 0);
     (void)node_bookings_close(p, &l, a, 9000);
     node_bookings_destroy(p);
 }
 
-/* Their first byte comes with the end, so they leave the queue when their time has passed. */
+/* Unstreamed answers show the first byte only at the end, so they leave the queue when their time
+ * has passed. */
 static void answers_that_are_not_streamed_leave_by_themselves(void **state)
 {
     (void)state;
@@ -108,7 +109,7 @@ static void answers_that_are_not_streamed_leave_by_themselves(void **state)
     assert_int_equal(l.decoding_tokens, 1100);
     assert_near(node_load_queue_s(p, &l, 1000, 1500), 1.5);
     node_load_advance(p, &l, 1000, 60000);
-    assert_int_equal(l.prefill_tokens, 1000); /* the streamed one waits for the first byte */
+    assert_int_equal(l.prefill_tokens, 1000); /* the streamed request waits for the first byte */
     assert_true(node_bookings_first_byte(p, &l, a, 60000));
     assert_true(node_bookings_get(p, a)->prefill_s < 0);
     (void)node_bookings_close(p, &l, a, 60000);
@@ -116,7 +117,7 @@ static void answers_that_are_not_streamed_leave_by_themselves(void **state)
     (void)node_bookings_close(p, &l, c, 60000);
     assert_int_equal(l.prefill_tokens + l.decoding_tokens + l.context_tokens + l.requests, 0);
 
-    /* Advanced late: the next one did not begin before its arrival. */
+    /* Advanced late: the second prompt did not begin before it arrived. */
     struct node_booking d = book(p, &l, 1000, true, 100000), e = book(p, &l, 1000, true, 110000);
     node_load_advance(p, &l, 1000, 110500);
     assert_near(node_load_queue_s(p, &l, 1000, 110500), 0.5);
@@ -125,7 +126,7 @@ static void answers_that_are_not_streamed_leave_by_themselves(void **state)
     node_bookings_destroy(p);
 }
 
-/* Two answers that take 2 s each: 1 s for 1000 tokens, and 1 s. */
+/* Two answers of 2 s each: 1 s for 1000 tokens, and 1 s. */
 static void answers_that_do_not_end_are_due(void **state)
 {
     (void)state;
@@ -138,7 +139,7 @@ static void answers_that_do_not_end_are_due(void **state)
     struct node_booking c = book(p, &l, 1000, false, 3000);
     assert_near(node_load_due_whole(&l, 0.001, 1, 1000), 0); /* the other began later */
     assert_near(node_load_due_whole(&l, 0.001, 1, 6000), 4);
-    node_load_advance(p, &l, 1e9, 6000); /* a prompt computed by now is no end */
+    node_load_advance(p, &l, 1e9, 6000); /* a computed prompt is no end */
     assert_near(node_load_due_whole(&l, 0.001, 1, 6000), 4);
     (void)node_bookings_close(p, &l, a, 6000);
     assert_near(node_load_due_whole(&l, 0.001, 1, 6000), 1.5);
@@ -156,7 +157,7 @@ static void others(struct node_load *l, uint64_t prefill, uint64_t decoding, uin
     node_load_remote(l, &remote, now_ms);
 }
 
-/* Ours, another router's, ours, at 1,000 tokens a second. */
+/* A prompt of this router, of another router, and of this router, at 1,000 tokens a second. */
 static void others_prompts_in_between_are_counted(void **state)
 {
     (void)state;
@@ -175,7 +176,7 @@ static void others_prompts_in_between_are_counted(void **state)
     assert_true(node_bookings_first_byte(p, &l, b, 3500));
     assert_near(node_bookings_get(p, b)->prefill_s, 1.5);
     assert_near(node_bookings_get(p, b)->prefill_beside, 500);
-    /* The work ahead of b's stream: 2,100 tokens of a, 1,100 of its own and 700 of the others for a
+    /* The work ahead of b's stream: 2,100 tokens of a, 1,100 of b and 700 of the others for a
      * second, and then 1,000 tokens of the others' prefill. */
     others(&l, 1000, 0, 70500, 4500);
     others(&l, 0, 0, 71500, 5500);
@@ -186,7 +187,7 @@ static void others_prompts_in_between_are_counted(void **state)
     node_bookings_destroy(p);
 }
 
-/* Another router's prompt is under way when this one comes: the computed part is unknown. */
+/* Another router's prompt is under way when this prompt comes: the computed part is unknown. */
 static void what_waits_for_others_is_not_timed(void **state)
 {
     (void)state;
@@ -199,7 +200,7 @@ static void what_waits_for_others_is_not_timed(void **state)
     others(&l, 0, 0, 3000, 3000);
     assert_true(node_bookings_first_byte(p, &l, a, 4000));
     assert_true(node_bookings_get(p, a)->prefill_s < 0);
-    assert_true(node_bookings_first_byte(p, &l, b, 5000)); /* but the next one is */
+    assert_true(node_bookings_first_byte(p, &l, b, 5000)); /* but the next prompt is timed */
     assert_near(node_bookings_get(p, b)->prefill_s, 1);
     assert_near(node_bookings_get(p, b)->prefill_beside, 0);
     others(&l, 0, 0, 5, 6000); /* a new count */

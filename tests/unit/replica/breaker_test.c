@@ -1,4 +1,4 @@
-/* A replica in trouble, and three routers that learn of each other's back-offs at once. */
+/* A replica in trouble, and three routers, which learn of each other's back-offs at once. */
 #include "node/replica/standing.h"
 
 #include "tests/lib/test.h"
@@ -19,7 +19,8 @@ static void start(void)
     }
 }
 
-/* All get the present reports of the others. The turns are in the order of their numbers. */
+/* Every router gets the others' present reports. The routers take turns in the order of their
+ * numbers. */
 static void gossip(void)
 {
     uint8_t reports[ROUTERS];
@@ -68,7 +69,7 @@ static void answers(unsigned i, enum node_outcome outcome)
     ends(i, outcome);
 }
 
-/* Bit i: router i avoids it. */
+/* Bit i: router i avoids the replica. */
 static unsigned avoided(void)
 {
     unsigned set = 0;
@@ -93,7 +94,7 @@ static void one_trial_is_made_for_all(void **state)
     wait_ms(999);
     assert_int_equal(avoided(), 7);
     wait_ms(1);
-    assert_int_equal(avoided(), 6); /* the first one's turn */
+    assert_int_equal(avoided(), 6); /* router 0's turn */
     send(0);
     assert_int_equal(avoided(), 7);
     wait_ms(5000);
@@ -137,7 +138,7 @@ static void a_trial_that_fails_is_a_longer_back_off_for_all(void **state)
         assert_int_equal(avoided(), 7);
         away_ms = away_ms * 2 < 30000 ? away_ms * 2 : 30000;
     }
-    assert_int_equal(node_replica_health(&at[1]), NODE_HEALTH_UP); /* avoided, and no more */
+    assert_int_equal(node_replica_health(&at[1]), NODE_HEALTH_UP); /* only avoided, not down */
 }
 
 static void own_eyes_outweigh_reports(void **state)
@@ -146,7 +147,7 @@ static void own_eyes_outweigh_reports(void **state)
     start();
     answers(1, NODE_OUTCOME_OK);
     fails_at(0);
-    assert_int_equal(avoided(), 7); /* seen to work, but may have failed since */
+    assert_int_equal(avoided(), 7); /* a success, but perhaps from before the failure */
     (void)node_replica_probed(&at[1], (struct node_check){.ok = true}, now);
     assert_int_equal(avoided(), 5); /* no failure since */
     at[1].load.requests = 1;
@@ -157,10 +158,10 @@ static void own_eyes_outweigh_reports(void **state)
     answers(1, NODE_OUTCOME_OK);
     wait_ms(NODE_BREAKER_WORKED_MS);
     fails_at(0);
-    assert_int_equal(avoided(), 7); /* that is too long ago */
+    assert_int_equal(avoided(), 7); /* the success is too long ago */
 }
 
-/* Router 0 has lost its connection to the engine, which is well. */
+/* Router 0 has lost the connection to the engine, which is well. */
 static void who_is_cut_off_takes_it_from_nobody_for_long(void **state)
 {
     (void)state;
@@ -170,11 +171,11 @@ static void who_is_cut_off_takes_it_from_nobody_for_long(void **state)
     answers(1, NODE_OUTCOME_OK);
     wait_ms(NODE_BREAKER_WORKED_MS);
     fails_at(0);
-    assert_false(node_replica_avoided(&at[1], now)); /* router 1 has newer evidence of its own */
+    assert_false(node_replica_avoided(&at[1], now)); /* router 1 itself has newer evidence */
     assert_true(node_replica_avoided(&at[2], now));
 }
 
-/* A health check without an answer denies the replica to nobody for long. */
+/* A health check without an answer keeps no router from the replica for long. */
 static void a_warning_fades(void **state)
 {
     (void)state;
@@ -200,7 +201,7 @@ static void a_router_that_dies_takes_its_back_off_with_it(void **state)
     assert_int_equal(avoided(), 1);
 }
 
-/* A draining server finishes its requests, and fails new ones. */
+/* A draining server finishes earlier requests, and fails new requests. */
 static void what_ends_well_does_not_end_a_back_off(void **state)
 {
     (void)state;
@@ -215,7 +216,7 @@ static void what_ends_well_does_not_end_a_back_off(void **state)
     assert_int_equal(avoided() & 4, 4); /* twice as long */
 }
 
-/* Streams that began before the trouble are no evidence of a cure. */
+/* Streams from before the trouble are no evidence of a cure. */
 static void a_cure_is_heard_only_by_who_waits_for_one(void **state)
 {
     (void)state;

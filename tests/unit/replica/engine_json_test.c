@@ -35,7 +35,7 @@ static void every_model_with_its_whole_object(void **state)
         "\"parent\":null}, {\"owned_by\":\"vllm\",\"id\":\"sql\\u002dlora\"}]}");
     assert_int_equal(node_models_parse(json, see, &s), 0);
     assert_int_equal(s.count, 2);
-    assert_string_equal(s.ids[0], "tiny"); /* and not the id of its permission */
+    assert_string_equal(s.ids[0], "tiny"); /* and not the permission's id */
     assert_string_equal(
         s.objects[0],
         "{\"id\":\"tiny\",\"permission\":[{\"id\":\"modelperm-1\"}],\"parent\":null}");
@@ -165,7 +165,7 @@ static void server_info_tells_the_cache(void **state)
     assert_int_equal(node_server_info_parse(SLICE("{"), &s, &context), ERR_SYNTAX);
 }
 
-/* SGLang takes no prompt larger than its cache (max_req_input_len). */
+/* SGLang takes no prompt larger than the cache (max_req_input_len). */
 static void server_info_tells_the_context(void **state)
 {
     (void)state;

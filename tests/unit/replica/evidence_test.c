@@ -8,7 +8,8 @@
 #include "tests/lib/test.h"
 
 /* A cache of `truth` times the reported size. Prompts of 10,000 tokens: a system prompt in all, and
- * a history last used `depth` of the reported size before. A share of the cached tokens is used. */
+ * a history last used `depth` of the reported size before. The fraction `share` of the cached
+ * tokens is used. */
 struct engine {
     double truth, share;
     double depth_min, depth_max; /* drawn evenly in logarithms */
@@ -16,7 +17,7 @@ struct engine {
     struct prng prng;
 };
 
-/* The part of a prompt in a cache of `size` times the reported one. */
+/* The part of a prompt in a cache of `size` times the reported size. */
 static double reach_tokens(const struct node_reach *reach, double size)
 {
     double sum = 0;
@@ -72,8 +73,8 @@ static void a_cache_that_is_smaller_or_larger_is_found_out(void **state)
     }
 }
 
-/* Ranks behind one URL, a template that moves text, log-probabilities: the same requests once
- * reduced the believed size to a quarter. */
+/* The engine uses fewer cached tokens for another reason: ranks behind the same URL, a template
+ * with moved text, log-probabilities. Such requests once reduced the believed size to a quarter. */
 static void what_is_not_used_for_another_reason_lowers_the_share_alone(void **state)
 {
     (void)state;
@@ -139,8 +140,8 @@ static void evidence_fades_and_the_reported_size_comes_back(void **state)
     assert_true(found.size == 1 && found.share > 0.95);
 }
 
-/* The sum of many requests is one equation. Several sums, each with another share of deep requests,
- * give the same result as single requests. */
+/* The sum of many requests is a single equation. Several sums, each with another share of deep
+ * requests, give the same result as single requests. */
 static void windows_of_counters_say_it_too(void **state)
 {
     (void)state;

@@ -1,10 +1,10 @@
-/* The sums of node/replica/evidence.c, by the vectors of this machine and by those of every
- * machine: equal to the last bit. */
+/* The sums of node/replica/evidence.c, with this machine's vectors and with every machine's
+ * vectors: equal to the last bit. */
 #include "tests/lib/test.h"
 
 #include "base/prng.h"
 
-/* The same once more, as on a machine without wide vectors. */
+/* The same code again, as on a machine without wide vectors. */
 #define WIDE_NONE
 #define node_reach_sum     narrow_reach_sum
 #define node_evidence_init narrow_evidence_init
@@ -39,7 +39,7 @@ static void evidence_equal(const struct node_evidence *a, const struct node_evid
     assert_true(a->share == b->share || (isnan(a->share) && isnan(b->share)));
 }
 
-/* Values that engines and clocks do not give, but a fault might: edges beside ordinary numbers. */
+/* Values not from engines and clocks, but possible after a fault: edges among ordinary numbers. */
 static float drawn(struct prng *prng, double most)
 {
     static const float edges[] = {0, -0.0F, 1, 1e-45F, 1e-38F, 3e38F, -1, INFINITY, NAN};
@@ -77,7 +77,7 @@ static void evidence_over_requests(void **state)
     prng_seed(&prng, 2);
     for (unsigned round = 0; round < 300; round++) {
         struct node_evidence wide, narrow;
-        bool odd = round % 3 == 0; /* otherwise no edge: those stay once they are in */
+        bool odd = round % 3 == 0; /* few rounds have edges, because edges stay in the sums */
         narrow_evidence_init(&wide);
         narrow_evidence_init(&narrow);
         for (unsigned request = 0; request < 60; request++) {

@@ -1,5 +1,5 @@
-/* The distribution of work over several engines while routers learn their speeds (fleet.h): real
- * routers that share their knowledge, engines in virtual time. */
+/* The distribution of work over several engines while routers learn the engines' speeds (fleet.h):
+ * real routers with shared knowledge, engines in virtual time. */
 #include "node/replica/fleet.h"
 
 #include <math.h>
@@ -20,14 +20,14 @@ static const double step_s = 0.010;
 struct engine {
     double tokens_per_s;
     double step_s;         /* 0: step_s */
-    unsigned slow_answers; /* so many more answers begin */
-    double slow_ms;        /* this much later */
+    unsigned slow_answers; /* the next `slow_answers` answers begin */
+    double slow_ms;        /* `slow_ms` later */
     double free_ms;        /* when the queue is empty */
     unsigned served;
 };
 
 struct client {
-    struct node_router *r; /* the router to ask now, another one next time */
+    struct node_router *r; /* the router to ask now; then a random router */
     struct node_decision d;
     bool began;
     unsigned prompt_tokens, output;
@@ -56,7 +56,7 @@ static void start(struct service *s, unsigned routers, unsigned engines, unsigne
     world_open(w, routers, 1);
     w->net.delay_min_us = w->net.delay_max_us = 500;
     world_configure(w, &config, true);
-    w->checks = false; /* checks of the whole index: nearly all of the time */
+    w->checks = false; /* checks of the whole index would take nearly all of the time */
     world_start_all(w);
     s->now_ms = world_ms(w) + 1;
     for (unsigned i = 0; i < routers * engines; i++) {
@@ -71,7 +71,7 @@ static void start(struct service *s, unsigned routers, unsigned engines, unsigne
         s->engines[k].tokens_per_s = 10000;
 }
 
-/* A prompt that nobody has seen. */
+/* Sends a prompt unknown to all engines. */
 static void send(struct service *s, struct client *c)
 {
     static struct chain chain;
@@ -79,7 +79,7 @@ static void send(struct service *s, struct client *c)
     c->began = false;
     c->prompt_tokens = s->prompt_tokens;
     c->output = OUTPUT;
-    if (s->spread > 0) { /* long prompts with short answers, and the other way round */
+    if (s->spread > 0) { /* long prompts with short answers, and the reverse */
         c->prompt_tokens += (unsigned)(hash_mix(s->sent) % s->spread);
         c->output += (unsigned)(hash_mix(s->sent + 1000) % (4 * OUTPUT));
     }
@@ -92,7 +92,7 @@ static void send(struct service *s, struct client *c)
     world_touch(&s->world.nodes[number]);
     struct engine *e = &s->engines[c->d.replica];
     e->served++;
-    double sent_ms = (double)s->now_ms + (double)(s->sent % 10) / 10; /* the clock is coarser */
+    double sent_ms = (double)s->now_ms + (double)(s->sent % 10) / 10; /* finer than the clock */
     e->free_ms = fmax(e->free_ms, sent_ms) + c->prompt_tokens / e->tokens_per_s * 1000;
     if (e->slow_answers > 0) {
         e->slow_answers--;
@@ -125,7 +125,7 @@ static void serve(struct service *s, struct client *c)
     begin(s, c);
 }
 
-/* All clients ask one request after the other, until so many more were sent. */
+/* All clients send requests one after the other, until `requests` more were sent. */
 static void run(struct service *s, unsigned requests)
 {
     uint64_t end = s->sent + requests;
@@ -137,7 +137,7 @@ static void run(struct service *s, unsigned requests)
     }
 }
 
-/* The engine's share of so many more requests. */
+/* The engine's share of the next `requests` requests. */
 static double share(struct service *s, unsigned engine, unsigned requests)
 {
     unsigned before = s->engines[engine].served;
@@ -160,8 +160,8 @@ static const struct node_replica *believed(const struct service *s, unsigned eng
 
 static const unsigned clients[] = {1, 2, 4};
 
-/* Every engine's first answer is slow. One engine was judged by that answer for ever: the other got
- * all the work, so the first could never show that it is as fast. */
+/* Every engine's first answer is slow. An engine was judged by the first answer for ever: the other
+ * engine got all the work, so the first engine could never show equal speed. */
 static void a_slow_first_answer_starves_no_replica(void **state)
 {
     (void)state;
@@ -253,8 +253,8 @@ static void first_bytes_teach_before_answers_end(void **state)
     world_close(&s.world);
 }
 
-/* The answers take five times as long, too. Therefore the engine stayed idle beside three with a
- * queue. Without queues there, it stays idle. */
+/* The answers take five times as long, too. Therefore the engine stayed idle although three others
+ * had a queue. If the others have no queue, it stays idle. */
 static void a_slower_engine_has_what_its_speed_deserves(void **state)
 {
     (void)state;
@@ -269,13 +269,13 @@ static void a_slower_engine_has_what_its_speed_deserves(void **state)
         for (unsigned k = 0; k < 4; k++)
             s.engines[k].step_s = k == 0 ? 0.1 : 0.02;
         run(&s, 1500);
-        assert_between(share(&s, 0, 1500), runs[i].least, runs[i].most); /* 0.0625 is its part */
+        assert_between(share(&s, 0, 1500), runs[i].least, runs[i].most); /* 0.0625 would be fair */
         world_close(&s.world);
     }
 }
 
-/* The engine was slow for a while: a co-tenant, a throttled card. No report shows the end of
- * that. */
+/* The engine was slow for a while: a co-tenant, a throttled card. No report shows when that
+ * ended. */
 static void an_engine_that_was_judged_slow_is_tried_again(void **state)
 {
     (void)state;
@@ -291,8 +291,8 @@ static void an_engine_that_was_judged_slow_is_tried_again(void **state)
     world_close(&s.world);
 }
 
-/* The same for decode steps alone: two minutes after the last answer the engine gets another
- * request. */
+/* An engine was slow only in decode steps: two minutes after the last answer the engine gets
+ * another request. */
 static void an_engine_that_was_slow_in_decode_is_tried_again(void **state)
 {
     (void)state;
@@ -330,8 +330,8 @@ static void a_new_replica_is_like_the_fleet_at_once(void **state)
     world_close(&s.world);
 }
 
-/* Two of three decode slowly, so the fleet counts as slow. The twin of the third was believed to be
- * like the fleet, and got nothing for minutes. */
+/* Two of three decode slowly, so the fleet counts as slow. A new engine, as fast as the third, was
+ * believed to be like the fleet, and got nothing for minutes. */
 static void the_twin_of_the_fastest_is_tried_among_slow_ones(void **state)
 {
     (void)state;
@@ -361,7 +361,7 @@ static void one_stall_among_many_answers_moves_little(void **state)
     world_close(&s.world);
 }
 
-/* A fleet with clients that do not stream stayed at the defaults for ever. */
+/* A fleet without streaming clients stayed at the defaults for ever. */
 static void whole_answers_teach_as_well(void **state)
 {
     (void)state;
@@ -385,7 +385,7 @@ static void whole_answers_teach_as_well(void **state)
 }
 
 /* Slower altogether, as other hardware is: one factor for both speeds shows soon. Slower in prefill
- * alone: that takes more answers than such an engine gets, and is known in part. */
+ * alone: this takes more answers than such an engine gets, and is known in part. */
 static void a_slower_engine_is_known_by_whole_answers(void **state)
 {
     (void)state;
@@ -404,7 +404,8 @@ static void a_slower_engine_is_known_by_whole_answers(void **state)
     }
 }
 
-/* No prompt has 512 tokens. The clock has milliseconds, and such a prompt takes a third of one. */
+/* No prompt has 512 tokens. The clock has milliseconds, and such a prompt takes a third of a
+ * millisecond. */
 static void short_prompts_teach_as_well(void **state)
 {
     (void)state;
@@ -450,8 +451,8 @@ static void list(struct service *s, unsigned engine, struct slice model)
                          ERR_OK);
 }
 
-/* Two large machines serve one model, and two small ones another, which is ten times slower there.
- * A new replica of each is like those of its own model. */
+/* Two large machines serve a model, and two small machines serve another model, which is ten times
+ * slower there. A new replica is like the other replicas of the same model. */
 static void another_model_has_another_rate(void **state)
 {
     (void)state;
@@ -475,7 +476,7 @@ static void another_model_has_another_rate(void **state)
     world_close(&s.world);
 }
 
-/* One of eight is five times slower: under load its share matches its speed. */
+/* One engine of eight is five times slower: under load the share matches the speed. */
 static void mixed_machines_are_known_within_a_minute(void **state)
 {
     (void)state;
@@ -517,7 +518,7 @@ static void beliefs_are_the_same_whatever_order_replicas_stand_in(void **state)
     }
 }
 
-/* Equal engines with a few similar answers each. Explained one engine at a time, their speeds were
+/* Equal engines with a few similar answers each. Explained engine by engine, their speeds were
  * 50,000 to 700,000 tokens/s, and the fastest got everything (docs/adr/0036). */
 static void few_whole_answers_make_equal_engines_no_different(void **state)
 {

@@ -1,4 +1,4 @@
-/* Load that no router booked, and missing room (foreign.h). */
+/* Load not booked by any router, and missing room (foreign.h). */
 #include "node/replica/foreign.h"
 
 #include "node/replica/booking.h"
@@ -37,7 +37,8 @@ static struct node_under_way all_of(const struct reading *r, uint64_t later_ms)
     return node_under_way(&r->foreign, &r->load, r->now_ms + later_ms);
 }
 
-/* A batch job of 12 requests at the engine itself, beside 3 of one router and 5 of others. */
+/* A batch job of 12 requests at the engine itself, in addition to 3 requests of this router and 5
+ * of others. */
 static void batch_jobs_beside_the_routers_count(void **state)
 {
     (void)state;
@@ -48,14 +49,13 @@ static void batch_jobs_beside_the_routers_count(void **state)
     read_gauges(&r, 16, 4, 500);
     assert_true(all_of(&r, 0).requests == 20);
     assert_true(all_of(&r, 0).foreign_waiting == 4);
-    r.load.requests = 4; /* another request of ours reduces theirs by none */
+    r.load.requests = 4; /* a new own request leaves the others' */
     assert_true(all_of(&r, 0).requests == 21);
     read_gauges(&r, 9, 0, 500); /* the job is over */
     assert_true(all_of(&r, 0).requests == 9);
 }
 
-/* A request that the engine has not yet given up, or that has not yet arrived: a moment's
- * difference. */
+/* A request not yet given up by the engine, or not yet there, makes a difference for a moment. */
 static void one_reading_alone_says_nothing(void **state)
 {
     (void)state;
@@ -115,7 +115,7 @@ static void a_full_engine_costs_the_time_until_a_slot_is_free(void **state)
     r.load.requests = 7;
     assert_true(wait_s(&r, 1000) == 0);
     r.load.requests = 11;
-    read_gauges(&r, 9, 2, 100); /* so that was no limit */
+    read_gauges(&r, 9, 2, 100); /* so 8 was no limit */
     assert_true(wait_s(&r, 1000) == 0);
 }
 
@@ -129,7 +129,7 @@ static void full_memory_costs_the_time_until_some_is_free(void **state)
     read_gauges(&r, 4, 0, 100);
     assert_true(wait_s(&r, 19000) == 0);
     assert_true(wait_s(&r, 40000) == 2.5); /* a quarter of the tokens in use */
-    r.load.context_tokens = 100000;        /* one more since */
+    r.load.context_tokens = 100000;        /* 1 more request since */
     assert_true(wait_s(&r, 20000) == 2);
     r.load.context_tokens = 320000; /* shared four times: no more than in a reading */
     read_gauges(&r, 4, 0, 100);

@@ -1,4 +1,4 @@
-/* Signs of life: evidence for and against standing still. */
+/* Signs of life: evidence for and against a stall. */
 #include "node/replica/standing.h"
 #include "tests/lib/test.h"
 
@@ -26,7 +26,7 @@ static void scrape(struct node_replica *k, double tokens, double running, uint64
     (void)node_replica_scraped(k, &s, now_ms);
 }
 
-/* Scrapes each second; those up to `moves_ms` show progress. */
+/* Scrapes each second; scrapes up to `moves_ms` show progress. */
 static void scrapes(struct node_replica *k, uint64_t from_ms, uint64_t moves_ms, uint64_t to_ms,
                     double running)
 {
@@ -39,7 +39,7 @@ static void bytes_or_tokens_are_a_life(void **state)
     (void)state;
     struct node_replica k = make(NODE_ENGINE_VLLM);
     struct node_watched w = {.waiting = 1, .waiting_long = 1, .since_ms = NOW, .heard_ms = NOW};
-    /* Not one byte, and a probe without an answer. */
+    /* No byte came, and a probe got no answer. */
     w.asked_ms = NOW + 1000;
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + W - 1), NODE_STALL_NONE);
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + W), NODE_STALL_SILENT);
@@ -47,11 +47,11 @@ static void bytes_or_tokens_are_a_life(void **state)
     w.heard_ms = NOW + 100;
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + W), NODE_STALL_NONE);
     w.heard_ms = NOW;
-    w.unasked_ms = NOW + 100; /* until then no probe could be sent */
+    w.unasked_ms = NOW + 100; /* no probe could be sent before */
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + W + 99), NODE_STALL_NONE);
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + W + 100), NODE_STALL_SILENT);
     w.unasked_ms = 0;
-    w.asked_ms = 0; /* not probed: perhaps at work on one long answer */
+    w.asked_ms = 0; /* not probed: perhaps at work on a long answer */
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 10 * W), NODE_STALL_NONE);
     w = (struct node_watched){.asked_ms = NOW}; /* no request waits */
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + W), NODE_STALL_NONE);
@@ -103,7 +103,8 @@ static void one_lone_request_gets_more_time(void **state)
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 4000), NODE_STALL_COUNTERS);
 }
 
-/* SGLang counts the tokens of a request at the end: a lone long answer moves nothing. */
+/* SGLang counts the tokens of a request at the end: during a single long answer no counter
+ * moves. */
 static void sglang_asks_its_health_check(void **state)
 {
     (void)state;
@@ -114,7 +115,8 @@ static void sglang_asks_its_health_check(void **state)
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 5000), NODE_STALL_NONE);
     w.health_asked_ms = NOW + 1500;
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 5000), NODE_STALL_COUNTERS);
-    /* Probed after half of the time, two thirds later: before the request would end by itself. */
+    /* The probe is sent after half of the time, and counts after two thirds: before the request
+     * would end by itself. */
     scrapes(&k, NOW - 1000, NOW, NOW + 3500, 1);
     w.heard_ms = NOW + 3500;
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 3400), NODE_STALL_NONE);
@@ -131,7 +133,7 @@ static void an_engine_that_never_gave_a_token_gets_more_time(void **state)
         .waiting = 3, .waiting_long = 3, .since_ms = NOW, .heard_ms = NOW + 10000};
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 9000), NODE_STALL_NONE);
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 10000), NODE_STALL_COUNTERS);
-    /* Starved: the same. */
+    /* The same holds for a starved request. */
     w.health_asked_ms = NOW + 1000;
     k.signs.still_ms = 0;
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 9000), NODE_STALL_NONE);
@@ -169,7 +171,7 @@ static void a_slow_health_check_alone_proves_nothing(void **state)
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 9000), NODE_STALL_NONE);
     k.signs.first_ms = 0;
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 9000), NODE_STALL_STARVED);
-    k.scrape.waiting = 5; /* the queue explains it */
+    k.scrape.waiting = 5; /* the queue explains the wait */
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 9000), NODE_STALL_NONE);
 }
 
@@ -210,7 +212,8 @@ static void a_stall_is_over_when_it_moves(void **state)
     assert_int_equal(k.signs.stalls_total, 1);
 }
 
-/* Every request that could has moved away: none is left to show that the engine is well. */
+/* Every request that could move has moved to another replica: no request is left to show the
+ * engine's health. */
 static void one_request_tries_it_when_it_says_that_it_is_idle(void **state)
 {
     (void)state;
@@ -266,7 +269,7 @@ static void an_answer_is_lost_when_nothing_shows_work_for_long(void **state)
     struct node_replica k = make(NODE_ENGINE_VLLM);
     struct node_scrape s = node_scrape_unknown;
     s.running = 1;
-    for (uint64_t t = NOW; t <= NOW + 2 * CUT; t += 1000) { /* counts up to that time */
+    for (uint64_t t = NOW; t <= NOW + 2 * CUT; t += 1000) { /* the counters stop 20 s later */
         s.generation_tokens = s.work.value[0] = (double)(t < NOW + 20000 ? t : NOW + 20000);
         (void)node_replica_scraped(&k, &s, t);
         assert_int_equal(lost(&k, t, t), t >= NOW + 20000 + CUT);
@@ -297,7 +300,7 @@ static void one_that_is_mute_is_lost(void **state)
     struct node_replica k = make(NODE_ENGINE_OTHER);
     assert_false(lost(&k, NOW, NOW + CUT - 1));
     assert_true(lost(&k, NOW, NOW + CUT));
-    assert_false(lost(&k, NOW + 1, NOW + CUT)); /* a byte of a probe */
+    assert_false(lost(&k, NOW + 1, NOW + CUT)); /* a probe got a byte */
     k.absent = true;                            /* removed, and no longer probed */
     assert_true(lost(&k, NOW + CUT, NOW + CUT));
 }
@@ -334,7 +337,7 @@ static void a_long_prompt_beside_it_is_explained(void **state)
 
 /* --- between routers */
 
-/* Three routers with one request each, and no other evidence: together that is enough. */
+/* Three routers with a request each, and no other evidence: together that is enough. */
 static void what_waits_at_other_routers_counts(void **state)
 {
     (void)state;
@@ -349,7 +352,7 @@ static void what_waits_at_other_routers_counts(void **state)
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + 4000), NODE_STALL_COUNTERS);
 }
 
-/* One router found a standstill: the others avoid the replica, until they see progress. */
+/* A router found a stall: the others avoid the replica, until they see progress. */
 static void what_another_found_still_is_avoided(void **state)
 {
     (void)state;
@@ -370,8 +373,8 @@ static void what_another_found_still_is_avoided(void **state)
     assert_true(node_replica_avoided(&second, NOW + 5000));
 }
 
-/* Without requests nobody sees progress. The router with the finding tries the replica in turn;
- * then each other may, with one request. */
+/* Without requests no router sees progress. The router with the finding tries the replica in turn;
+ * then each other router may, with a single request. */
 static void a_finding_that_nobody_tries_ends(void **state)
 {
     (void)state;
@@ -386,7 +389,7 @@ static void a_finding_that_nobody_tries_ends(void **state)
     scrapes(&first, NOW + 4500, NOW, NOW + 10000, 0);
     node_signs_watch(&first, &w, W, NOW + 10000);
     assert_int_equal(first.signs.stall, NODE_STALL_NONE);
-    assert_int_not_equal(node_signs_report(&first.signs), 0); /* its turn */
+    assert_int_not_equal(node_signs_report(&first.signs), 0); /* the turn of `first` */
     node_signs_watch(&first, &w, W, NOW + 10000 + NODE_STALL_BACKOFF_MS);
     assert_int_equal(node_signs_report(&first.signs), 0);
     assert_true(node_replica_avoided(&second, NOW + 15000));
@@ -398,8 +401,8 @@ static void a_finding_that_nobody_tries_ends(void **state)
     assert_false(node_replica_avoided(&second, NOW + 15100));
 }
 
-/* A request that the engine has lost, and that cannot move elsewhere, goes on waiting: only its own
- * router avoids the engine for that. */
+/* A request, lost by the engine and unable to move, goes on waiting: only the request's router
+ * avoids the engine for that. */
 static void what_waits_on_after_a_back_off_warns_nobody(void **state)
 {
     (void)state;
@@ -443,7 +446,7 @@ static void a_trial_is_over_when_it_moves(void **state)
     node_signs_watch(&k, &w, W, NOW + 5000);
     assert_int_equal(k.signs.stall, NODE_STALL_NONE);
     assert_true(node_replica_avoided(&k, NOW + 5000));
-    w.token_ms = NOW + 5100; /* of those three */
+    w.token_ms = NOW + 5100; /* a token of the three requests */
     node_signs_watch(&k, &w, W, NOW + 5100);
     assert_false(node_replica_avoided(&k, NOW + 5100));
 }
@@ -471,7 +474,7 @@ static void a_trial_of_one_that_starved_us_is_not(void **state)
     assert_false(node_replica_avoided(&k, NOW + 15200));
 }
 
-/* A router that is cut off from an engine gets no sign of life, and does not report that. */
+/* A router without connection to an engine gets no sign of life, and does not report it. */
 static void silence_is_kept(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The labels allowed behind a replica, and the errors for others. */
+/* The labels allowed behind a replica, and the errors for other labels. */
 #include "node/replica/labels.h"
 
 #include "base/err.h"

@@ -23,7 +23,7 @@ static void ratio_weighs_samples_by_their_size(void **state)
 {
     (void)state;
     struct node_ratio r = node_ratio_of(10, 1, 1000);
-    node_ratio_add(&r, 180, 9); /* 20 a unit, nine units against one of the prior */
+    node_ratio_add(&r, 180, 9); /* 20 per unit; nine units, and a unit of the prior */
     assert_near(node_ratio_value(&r), 19, 1e-12);
 }
 
@@ -80,7 +80,7 @@ static void speed_has_no_prior_and_heeds_no_stall(void **state)
     assert_near(s.value, 10000, 1e-6);
     for (unsigned i = 0; i < 50; i++)
         node_speed_add(&s, 10000, 2000);
-    for (unsigned i = 0; i < 14; i++) /* images that were fetched first */
+    for (unsigned i = 0; i < 14; i++) /* images had to be fetched first */
         node_speed_add(&s, 1, 2000);
     assert_near(s.value, 10000, 1e-6);
     assert_true(s.samples == 69);
@@ -135,7 +135,7 @@ static void what_fades_is_a_sum(void **state)
     node_fading_add(&f, 100, 30000, 1000);
     assert_near(node_fading_now(&f, 30000, 1000), 100, 0);
     assert_near(node_fading_now(&f, 30000, 31000), 50, 0.001);
-    assert_near(node_fading_now(&f, 30000, 500), 100, 0); /* a clock reading from before */
+    assert_near(node_fading_now(&f, 30000, 500), 100, 0); /* an earlier time */
     node_fading_add(&f, 10, 30000, 31000);
     assert_near(node_fading_now(&f, 30000, 31000), 60, 0.001);
     assert_near(node_fading_mean_ms(30000), 30000 / 0.693147, 1e-5);

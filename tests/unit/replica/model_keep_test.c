@@ -1,4 +1,4 @@
-/* Learned facts of models are known in the next life; invalid ones are learned anew. */
+/* Learned facts of models survive a restart; invalid facts are learned anew. */
 #include "node/replica/model_keep.h"
 
 #include <math.h>
@@ -29,7 +29,7 @@ static struct slice name_of(unsigned i)
     return slice_of(name, (size_t)snprintf(name, sizeof name, "model-%u", i));
 }
 
-/* Every second of the models has answered, and some without a row. */
+/* Every second model has answered, and some models have no row. */
 static struct node_models *taught(void)
 {
     struct node_models *m = make();
@@ -38,7 +38,7 @@ static struct node_models *taught(void)
     for (unsigned i = 0; i < MODELS; i++)
         assert_int_equal(node_models_also(m, 3, name_of(i)), ERR_OK);
     for (unsigned i = 0; i <= MODELS; i += 2) {
-        struct node_model *row = node_models_row(m, name_of(i)); /* the last one: row 0 */
+        struct node_model *row = node_models_row(m, name_of(i)); /* the last model gets row 0 */
         for (unsigned k = 0; k < PROMPTS; k++)
             node_model_bytes_add(row, BYTES, k % 2 ? &program : &chinese,
                                  900 + i + (double)prng_below(&prng, 100), untold);
@@ -47,7 +47,8 @@ static struct node_models *taught(void)
     return m;
 }
 
-/* Piece by piece into `to`, unless NULL; returns the number of pieces. */
+/* Writes the facts, and gives them to `to` unless NULL, piece by piece; returns the number of
+ * pieces. */
 static unsigned pass_on(struct node_models *from, struct node_models *to, struct buf *out)
 {
     unsigned at = 0, pieces = 0;
@@ -85,15 +86,15 @@ static void the_next_life_predicts_the_same(void **state)
     (void)state;
     struct node_models *m = taught(), *next = make(), *other = make();
     struct buf out = {0}, again = {0};
-    assert_int_equal(pass_on(m, next, &out), 2); /* of at most NODE_MODELS_KEPT */
+    assert_int_equal(pass_on(m, next, &out), 2); /* each of at most NODE_MODELS_KEPT models */
     node_models_check(next);
     for (unsigned i = 0; i <= MODELS; i += 2)
         the_same(m, next, i, true);
-    /* None of them is served before an engine lists it. */
+    /* No model counts as served before an engine lists it. */
     assert_false(node_models_known(next, name_of(2)));
     assert_int_equal(node_models_also(next, 5, name_of(2)), ERR_OK);
     the_same(m, next, 2, true);
-    /* Learning continues there as in the first one. */
+    /* Learning continues in `next` as in `m`. */
     struct node_models *both[] = {m, next};
     for (unsigned i = 0; i < 2; i++)
         node_model_bytes_add(node_models_row(both[i], name_of(2)), BYTES, &program, 1500, untold);
@@ -131,7 +132,7 @@ static double tokens_of(struct node_models *m)
            node_tokens_deviation(&row->tokens, BYTES, &program);
 }
 
-/* One impossible figure at a time; and each length is cut. */
+/* Each piece has an impossible figure; and each length is cut. */
 static void what_is_none_is_learned_anew(void **state)
 {
     (void)state;

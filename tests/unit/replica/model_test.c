@@ -106,7 +106,7 @@ static void what_is_learned_belongs_to_the_model(void **state)
     node_models_destroy(m);
 }
 
-/* SGLang lists the base only and takes `base:adapter` in requests. */
+/* SGLang lists only the base and takes `base:adapter` in requests. */
 static void a_base_stands_before_the_first_colon(void **state)
 {
     (void)state;
@@ -146,7 +146,7 @@ static bool denied(const struct node_models *m, const char *name, unsigned repli
     return node_models_denied(m, replica, slice_of_cstr(name), now_ms);
 }
 
-/* Engines that require an API key do not list their models to a router without one. */
+/* Engines with a required API key do not list models to a router without a key. */
 static void clients_teach_what_a_replica_does_not_tell(void **state)
 {
     (void)state;
@@ -154,7 +154,7 @@ static void clients_teach_what_a_replica_does_not_tell(void **state)
     struct slice listed = SLICE("listed");
     assert_int_equal(node_models_set(m, 1, &listed, 1), ERR_OK);
     node_models_learn(m, 0, SLICE("a"), false);
-    node_models_learn(m, 1, SLICE("a"), false); /* has listed: that is the truth */
+    node_models_learn(m, 1, SLICE("a"), false); /* replica 1 has listed: the list counts */
     assert_true(node_models_known(m, SLICE("a")));
     assert_true(serves(m, "a", 0) && serves(m, "b", 0) && !serves(m, "a", 1));
     node_models_deny(m, 0, SLICE("b"), 1000);
@@ -169,7 +169,7 @@ static void clients_teach_what_a_replica_does_not_tell(void **state)
     node_models_destroy(m);
 }
 
-/* A list is a past state. The 404 counts until the replica lists the model again on a later
+/* A list shows the past. The 404 counts until the replica lists the model again on a later
  * request. */
 static void a_listed_model_may_be_denied(void **state)
 {
@@ -191,7 +191,7 @@ static void a_listed_model_may_be_denied(void **state)
     node_models_destroy(m);
 }
 
-/* Otherwise each list would send one more request there. */
+/* Otherwise each list would send another request there. */
 static void who_lists_and_denies_by_turns_is_not_believed(void **state)
 {
     (void)state;
@@ -207,7 +207,7 @@ static void who_lists_and_denies_by_turns_is_not_believed(void **state)
     assert_true(denied(m, "lost", 0, 3000));
     assert_true(denied(m, "lost", 0, 2000 + NODE_MODELS_DENIED_MS - 1));
     assert_false(denied(m, "lost", 0, 2000 + NODE_MODELS_DENIED_MS));
-    /* Long after, a denial is the first again. */
+    /* Long after, a denial counts as the first again. */
     uint64_t later = 2000 + 2 * NODE_MODELS_DENIED_MS;
     node_models_deny(m, 0, id, later);
     node_models_listed_anew(m, 0, later);
@@ -237,7 +237,7 @@ static void what_is_listed_and_denied_again_is_held_against_it(void **state)
     node_models_unlisted_let_go(m, 0);
     assert_int_equal(node_models_denials(m, 0).held, 1);
     assert_int_equal(node_models_denials(m, 1).held, 0);
-    /* An earlier success, or one among denials, proves little. */
+    /* An earlier success, or a success among denials, proves little. */
     assert_false(node_models_accepted(m, 0, ids[1], later, later + 3 * minute));
     assert_false(node_models_accepted(m, 0, ids[1], later + 3, later + 3));
     assert_false(node_models_accepted(m, 0, ids[0], later + 2 * minute, later + 2 * minute));
@@ -245,7 +245,7 @@ static void what_is_listed_and_denied_again_is_held_against_it(void **state)
     assert_true(node_models_accepted(m, 0, ids[1], later + 2 * minute, later + 2 * minute));
     assert_false(node_models_accepted(m, 0, ids[1], later + 2 * minute, later + 2 * minute));
     assert_int_equal(node_models_denials(m, 0).held, 0);
-    /* The model worked since: the first time again. */
+    /* The model worked since, so a denial counts as the first. */
     later += 3 * minute;
     for (unsigned i = 1; i < 3; i++) {
         assert_false(node_models_deny(m, 0, ids[i], later));
@@ -277,7 +277,7 @@ static void what_is_not_listed_is_not_held_against_it(void **state)
     node_models_destroy(m);
 }
 
-/* An engine that refuses from now on: the last list is the best knowledge. */
+/* An engine refuses from now on: the last list is the best knowledge. */
 static void who_stops_telling_is_asked_for_all(void **state)
 {
     (void)state;
@@ -294,13 +294,13 @@ static void who_stops_telling_is_asked_for_all(void **state)
     node_models_destroy(m);
 }
 
-/* Names made up by clients, at an engine that accepts any. */
+/* Names made up by clients, at an engine accepting any name. */
 static bool is_sure(const struct node_models *m, const char *name, unsigned replica)
 {
     return node_replica_set_has(node_models_surely(m, slice_of_cstr(name)), replica);
 }
 
-/* Neither the earlier list nor the answered models were its own. */
+/* The earlier list and the answered models were another engine's. */
 static void another_engine_is_another_replica(void **state)
 {
     (void)state;

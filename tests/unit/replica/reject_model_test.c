@@ -1,4 +1,4 @@
-/* Findings against a replica that serves several models, and rejects requests for one. */
+/* Findings against a replica with several models, and rejections for a single model. */
 #include "node/replica/reject.h"
 #include "tests/lib/test.h"
 
@@ -37,7 +37,7 @@ static void one_model_is_held_for_itself(void **state)
     char room[NODE_REJECT_TEXT_BYTES];
     assert_string_equal(node_reject_text(400, j.kinds, true, room),
                         "answers 400 to chat requests for one of its models that its peers accept");
-    /* The others would avoid the replica for all. */
+    /* The other routers would avoid the replica for all models. */
     assert_int_equal(node_reject_report(&j, now), 0);
 }
 
@@ -58,7 +58,7 @@ static void another_model_is_no_trial(void **state)
     assert_false(node_reject_kinds(&j) != 0);
 }
 
-/* A rejection of a model without a finding is judged as the first one. */
+/* A rejection for a model without a finding is judged as before any finding. */
 static void what_the_other_model_is_due(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* The blame for rejections: those tried elsewhere, and the findings against a replica. */
+/* The blame for rejections: the rejected requests to try elsewhere, and the findings against a
+ * replica. */
 #include "node/replica/reject.h"
 
 #include "base/check.h"
@@ -21,7 +22,7 @@ static void start(void)
     tries = 0;
 }
 
-/* The origin of a client's different prompts; with `prompt` a repeated one. */
+/* The origin of a client's prompts: `prompt` identifies a repeated prompt; 0: all differ. */
 static struct node_reject_from prompt_of(uint64_t id, uint64_t prompt)
 {
     return (struct node_reject_from){.client = id, .prompt = prompt};
@@ -56,8 +57,8 @@ static struct node_reject_prior prior_of(unsigned i, struct node_reject_from fro
     return out;
 }
 
-/* No peer can show if the replica is to blame, or a trial is not worth its cost. Returns the belief
- * about the replica. */
+/* A rejection passed on: no peer can show if the replica is to blame, or a trial is not worth its
+ * cost. Returns the belief about the replica. */
 static enum node_reject_guilt passes_of(unsigned i, unsigned status, struct node_reject_from from)
 {
     now += 2;
@@ -75,7 +76,7 @@ static enum node_reject_guilt passes(unsigned i, unsigned status, uint64_t id)
     return passes_of(i, status, from_of(id));
 }
 
-/* A request that replica `i` rejects, with the peers' verdict `good`. True if a peer was tried. */
+/* A request rejected by replica `i`, with the peers' verdict `good`. True if a peer was tried. */
 static bool rejects_of(unsigned i, unsigned status, struct node_reject_from from, bool good)
 {
     struct node_rejection x = rejection(i, 1, status, from.client);
@@ -125,7 +126,7 @@ static void one_contradiction_is_enough(void **state)
     }
 }
 
-/* Affinity sends one bad client to one replica. The others' requests are accepted there. */
+/* Affinity sends a bad client to a single replica. The others' requests are accepted there. */
 static void a_bad_client_is_hardly_tried_elsewhere(void **state)
 {
     (void)state;
@@ -143,7 +144,7 @@ static void a_bad_client_is_hardly_tried_elsewhere(void **state)
     }
 }
 
-/* A bad client hides nothing: another client's request that is rejected there is tried at once. */
+/* A bad client hides nothing: another client's request, rejected there, is tried at once. */
 static void a_bad_client_hides_no_bad_replica(void **state)
 {
     (void)state;
@@ -155,7 +156,8 @@ static void a_bad_client_hides_no_bad_replica(void **state)
     assert_true(rejects(0, 400, OTHER, true));
 }
 
-/* All clients come through one gateway, with one key, and a fifth of their requests is bad. */
+/* All clients come through the same gateway, with the same key, and a fifth of their requests is
+ * bad. */
 static void a_mixed_client_is_tried_after_a_few(void **state)
 {
     (void)state;
@@ -173,7 +175,7 @@ static void a_mixed_client_is_tried_after_a_few(void **state)
     assert_true(avoids(0, 1));
 }
 
-/* Programs behind one address, without keys: one sends a bad prompt again and again. */
+/* Programs at the same address, without keys: a program sends a bad prompt again and again. */
 static void a_bad_prompt_is_not_the_others(void **state)
 {
     (void)state;
@@ -196,7 +198,7 @@ static void a_bad_prompt_is_not_the_others(void **state)
     assert_in_range(seen, 0, 2);
 }
 
-/* Nor does one status count for another, if no two prompts are alike. */
+/* Nor does a status count for another status, if no two prompts are alike. */
 static void a_bad_status_is_not_the_others(void **state)
 {
     (void)state;
@@ -206,7 +208,7 @@ static void a_bad_status_is_not_the_others(void **state)
     assert_false(rejects_of(1, 400, prompt_of(CLIENT, 7), false));
     assert_true(node_reject_prior_of(&clients, prompt_of(CLIENT, 7), 422).bad < 0.01);
     at[1].own = 0.001;
-    for (unsigned n = 0; n < 2; n++) { /* the second at the latest */
+    for (unsigned n = 0; n < 2; n++) { /* the second is tried at the latest */
         if (rejects_of(1, 422, prompt_of(CLIENT, 8 + n), true))
             break;
     }
@@ -226,7 +228,7 @@ static void one_that_never_accepted_is_feared(void **state)
     assert_true(rejects(0, 400, CLIENT, true));
     assert_true(rejects(4, 400, CLIENT, true));
 
-    start(); /* nor is such a replica tried for ever: only bad requests come to it */
+    start(); /* a replica with only bad requests is not tried for ever */
     for (unsigned n = 0; n < 1000; n++) {
         (void)rejects(0, 400, CLIENT, false);
         accepts(1 + n % 7, 1, OTHER);
@@ -252,8 +254,8 @@ static void where_all_reject_alike_few_are_tried(void **state)
     }
 }
 
-/* While a replica has no peer, its rejections prove nothing about its clients: their requests are
- * tried elsewhere once a peer is back. An answer under way in between does not help the replica. */
+/* While a replica has no peer, rejections prove nothing about the clients: their requests are tried
+ * elsewhere once a peer is back. An answer under way in between does not help the replica. */
 static void what_nobody_could_check_blames_no_client(void **state)
 {
     (void)state;
@@ -295,9 +297,9 @@ static void a_back_off_and_its_trials(void **state)
     now++;
     assert_false(avoids(0, 1));
     assert_true(
-        node_reject_avoids(&at[0], 1, 0, false, now)); /* no trial: it cannot be sent again */
+        node_reject_avoids(&at[0], 1, 0, false, now)); /* cannot be sent again, so no trial */
     node_reject_sent(&at[0], 1, 0, now);
-    assert_true(avoids(0, 1)); /* one at a time */
+    assert_true(avoids(0, 1)); /* a single trial at a time */
     unsigned before = at[0].backoff.level;
     assert_true(rejects(0, 401, CLIENT, true));
     assert_int_equal(at[0].backoff.level, before + 1);
@@ -348,14 +350,15 @@ static void one_kind_of_request(void **state)
     assert_true(avoids(0, CHAT + TOOLS) && avoids(0, CHAT + TOOLS + MEDIA));
     assert_false(avoids(0, CHAT + STREAM) || avoids(0, TEXT + STREAM));
     accepts(0, CHAT, CLIENT);
-    assert_true(avoids(0, CHAT + TOOLS)); /* others prove nothing about tools */
+    assert_true(avoids(0, CHAT + TOOLS)); /* other requests prove nothing about tools */
     rejects_kind(0, CHAT + MEDIA);
     assert_true(avoids(0, CHAT + TOOLS) && avoids(0, CHAT + MEDIA));
     assert_false(avoids(0, CHAT)); /* accepted in between */
     assert_false(avoids(0, TEXT));
 }
 
-/* The common part of several rejected kinds: all kinds, or as many as did not work since. */
+/* A finding covers the common part of the rejected kinds, up to all kinds, except kinds accepted
+ * since. */
 static void several_kinds_of_requests(void **state)
 {
     (void)state;
@@ -364,14 +367,14 @@ static void several_kinds_of_requests(void **state)
     rejects_kind(0, CHAT + TOOLS); /* implied by the first */
     assert_false(avoids(0, TEXT));
     rejects_kind(0, TEXT);
-    assert_true(avoids(0, NODE_REJECT_MESSAGES * NODE_REJECT_API)); /* and nothing accepted: all */
+    assert_true(avoids(0, NODE_REJECT_MESSAGES * NODE_REJECT_API)); /* nothing accepted: all */
     now = at[0].backoff.until_ms;
     node_reject_sent(&at[0], NODE_REJECT_MESSAGES * NODE_REJECT_API, 0, now);
     accepts(0, NODE_REJECT_MESSAGES * NODE_REJECT_API, CLIENT);
     assert_false(avoids(0, NODE_REJECT_MESSAGES * NODE_REJECT_API));
     assert_true(avoids(0, CHAT) && avoids(0, TEXT + STREAM));
 
-    start(); /* no tool parser: with tools, whatever the API */
+    start(); /* no tool parser: with tools, any API */
     rejects_kind(0, CHAT + TOOLS);
     accepts(0, CHAT, CLIENT);
     rejects_kind(0, NODE_REJECT_MESSAGES * NODE_REJECT_API + TOOLS);
@@ -386,7 +389,8 @@ static void several_kinds_of_requests(void **state)
     assert_false(avoids(0, TEXT));
 }
 
-/* The replica answers at once, so it has room for everything: not while the blame is open. */
+/* A rejecting replica answers at once, so it seems to have room for everything. While the blame is
+ * open, it gets nothing more. */
 static void a_doubt_avoids(void **state)
 {
     (void)state;
@@ -412,7 +416,7 @@ static void hear(unsigned i, unsigned other, bool ahead)
     node_reject_hear(&at[i], &h, now);
 }
 
-/* Two routers, 0 and 1, see one replica. */
+/* Routers 0 and 1 use the same replica. */
 static void another_router_is_heeded(void **state)
 {
     (void)state;
@@ -428,7 +432,7 @@ static void another_router_is_heeded(void **state)
     assert_false(avoids(1, 1));
 }
 
-/* The first router has a back-off's time for that. */
+/* The first router has a back-off's time for the trial. */
 static void the_others_try_where_the_first_has_no_request(void **state)
 {
     (void)state;
@@ -448,7 +452,7 @@ static void the_others_try_where_the_first_has_no_request(void **state)
     assert_true(node_reject_avoids_any(&at[0], now) && node_reject_avoids_any(&at[1], now));
 }
 
-/* Others report failed trials: this router tries too, and its own results count. */
+/* Others report failed trials: this router tries too, and its results count. */
 static void what_others_tell_is_heeded_for_a_minute(void **state)
 {
     (void)state;
@@ -485,8 +489,8 @@ static void own_eyes_see_one_kind(void **state)
     assert_false(avoids(1, CHAT));
 }
 
-/* A replica that still gets its share is rejected all the time: the next back-off is not longer for
- * that. */
+/* A replica that still gets a share of requests rejects them all the time: the next back-off is not
+ * longer for that. */
 static void only_a_trial_makes_the_back_off_longer(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
-/* The place of late system messages is learned, and nothing else: from engines that move them to
+/* The place of late system messages, and nothing else, is learned from engines that move them to
  * the head (docs/adr/0051). */
 #include "tests/lib/rendering_world.h"
 
-/* A message that changes no lead, but the cached text behind. */
+/* A late message changes no lead, but the cached text behind. */
 static void late_system_messages_are_learned_too(void **state)
 {
     (void)state;
@@ -18,12 +18,12 @@ static void late_system_messages_are_learned_too(void **state)
     learns("in each third turn, other routers",
            &(struct habit){.engine.late_first = 1, .late = 3, .many_routers = true},
            LEARNED_WITHIN);
-    learns("in each turn, and a first line", /* one is learned after the other */
+    learns("in each turn, and a first line", /* learned one after the other */
            &(struct habit){.engine = {.lead = 1, .late_first = 1}, .line_changes = true, .late = 1},
            2 * LEARNED_WITHIN);
 }
 
-/* Sends the written prompt to replica 0, which has `cached` of its bytes; all but the last message
+/* Sends the written prompt to replica 0, which has `cached` of the bytes; all but the last message
  * was recorded there. True if the reading changed. */
 static bool found(double cached, double last, bool late_new)
 {
@@ -31,7 +31,7 @@ static bool found(double cached, double last, bool late_new)
     struct node_rendered what = node_renderings_of(w.kind);
     node_renderings_print(w.r, w.kind, &prompt.form, &prompt.chain, &what);
     node_renderings_sent(w.r, &what, 0);
-    if (late_new) /* the answer counts even without a seen first byte */
+    if (late_new) /* the answer counts even if the first byte was missed */
         node_renderings_void(w.r, &what);
     what.late_new = late_new;
     static struct chain chain;
@@ -46,7 +46,7 @@ static bool found(double cached, double last, bool late_new)
                                        .sure = true});
 }
 
-/* One such turn may be a conversation that a cache has lost. */
+/* A single such turn may be a conversation lost by a cache. */
 static void two_turns_tell(void **state)
 {
     (void)state;
@@ -63,7 +63,7 @@ static void two_turns_tell(void **state)
     node_renderings_destroy(w.r);
 }
 
-/* A known client starts sending them. */
+/* A known client starts sending late system messages. */
 static void the_first_late_system_message_begins_a_watch(void **state)
 {
     (void)state;
@@ -72,12 +72,12 @@ static void the_first_late_system_message_begins_a_watch(void **state)
     for (unsigned i = 0; i < 70; i++)
         request(&w, &none);
     assert_int_equal(w.kind->watch, 0);
-    assert_true(w.kind->quiet > LEARNED_WITHIN); /* surprises would begin no watch for so long */
+    assert_true(w.kind->quiet > LEARNED_WITHIN); /* a surprise would begin no watch before then */
     assert_in_range(learned_after(&w, &late, LEARNED_WITHIN), 1, LEARNED_WITHIN);
     node_renderings_destroy(w.r);
 }
 
-/* A conversation lost by a full cache looks like one changed by a late message. */
+/* A conversation lost by a full cache looks like a conversation changed by a late message. */
 static void late_system_messages_that_stay_are_left_in_place(void **state)
 {
     (void)state;
@@ -116,7 +116,7 @@ static void where_late_system_messages_stand_is_unlearned(void **state)
         assert_in_range(learned_after(&w, &moves, LEARNED_WITHIN), 1, LEARNED_WITHIN);
         for (unsigned i = 0; i < 300; i++)
             request(&w, &moves);
-        for (unsigned i = 0; i < REPLICAS; i++) { /* another version, in all places */
+        for (unsigned i = 0; i < REPLICAS; i++) { /* a new version of every engine */
             w.caches[i].count = w.index[i].count = w.late_count[i] = 0;
             node_renderings_forget(w.r, i);
         }

@@ -1,5 +1,5 @@
-/* Learning how engines render prompts: from engines that drop the first line, sort the tools, put
- * them elsewhere; and the facts that must not be learned. */
+/* Learning how engines render prompts: from engines that drop the first line, sort the tools or
+ * move them; and facts not to be learned. */
 #include "tests/lib/rendering_world.h"
 
 static void what_leads_and_changes_is_left_out(void **state)
@@ -47,8 +47,7 @@ static void noise_makes_it_slower_and_no_worse(void **state)
            LEARNED_WITHIN);
 }
 
-/* An engine that shows the model everything, whatever changes: no answer supports leaving a part
- * out. */
+/* An engine shows the model everything, whatever changes: no answer supports leaving a part out. */
 static void what_counts_is_never_left_out(void **state)
 {
     (void)state;
@@ -75,8 +74,8 @@ static void what_counts_is_never_left_out(void **state)
     }
 }
 
-/* Each prompt has its own line, which counts. More is cached than the router knows, but for another
- * reason. */
+/* Each prompt has a different line, which counts. More is cached than the router knows, but for
+ * another reason. */
 static void warm_engines_do_not_mislead(void **state)
 {
     (void)state;
@@ -96,7 +95,7 @@ static void warm_engines_do_not_mislead(void **state)
 }
 
 /* A prompt may be all lead. The remaining text is so short that it explains any answer: such
- * prompts lost their places when a router began beside warm engines. */
+ * prompts lost their places when a router began with warm engines. */
 static void a_prompt_that_is_all_lead_counts(void **state)
 {
     (void)state;
@@ -118,7 +117,7 @@ static void a_prompt_that_is_all_lead_counts(void **state)
     }
 }
 
-/* Beside them the router learns parts that change from turn to turn as fast as anywhere. */
+/* With warm engines the router learns changing parts as fast as with others. */
 static void warm_engines_do_not_hinder(void **state)
 {
     (void)state;
@@ -144,7 +143,7 @@ static void it_unlearns(void **state)
         assert_in_range(learned_after(&w, &drops, LEARNED_WITHIN), 1, LEARNED_WITHIN);
         for (unsigned i = 0; i < 300; i++)
             request(&w, &drops);
-        for (unsigned i = 0; i < REPLICAS; i++) /* another version, in all places */
+        for (unsigned i = 0; i < REPLICAS; i++) /* a new version of every engine */
             w.caches[i].count = w.index[i].count = 0;
         for (unsigned i = 0; i < REPLICAS; i++)
             node_renderings_forget(w.r, i);
@@ -209,7 +208,7 @@ static void kinds_are_bounded(void **state)
     node_renderings_destroy(w.r);
 }
 
-/* Answers that come after another kind took the place are no evidence about that kind. */
+/* Answers that come after another kind took the place are no evidence about the new kind. */
 static void what_gave_way_is_answered_in_vain(void **state)
 {
     (void)state;

@@ -105,8 +105,8 @@ static void broken_connections_in_a_row_take_it_down(void **state)
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_DOWN);
 }
 
-/* The last resort: if all are down one is tried. If it answers, the replica is up, whatever is
- * pending. Requests sent before it went down prove nothing. */
+/* The last resort: if all replicas are down, a replica is tried. If it answers, the replica is up,
+ * whatever is pending. Requests sent before it went down prove nothing. */
 static void an_answer_brings_back_what_was_sent_as_a_last_resort(void **state)
 {
     (void)state;
@@ -126,8 +126,8 @@ static void an_answer_brings_back_what_was_sent_as_a_last_resort(void **state)
 }
 
 /* The health check succeeds and every request breaks: the replica is up, but avoided until the
- * back-off is over. Then one request may try, and if that breaks the next back-off is twice as
- * long. */
+ * back-off is over. Then a single request may try; if that request breaks, the next back-off is
+ * twice as long. */
 static void a_good_probe_does_not_end_the_back_off(void **state)
 {
     (void)state;
@@ -146,7 +146,7 @@ static void a_good_probe_does_not_end_the_back_off(void **state)
         now += away_ms + 500;
         assert_false(node_replica_avoided(&k, now));
         k.load.requests = 1;
-        assert_true(node_replica_avoided(&k, now)); /* one at a time */
+        assert_true(node_replica_avoided(&k, now)); /* a single request at a time */
         k.load.requests = 0;
         node_replica_answered(&k, NODE_OUTCOME_BROKEN, now);
         away_ms = away_ms * 2 < 30000 ? away_ms * 2 : 30000;
@@ -157,14 +157,14 @@ static void a_good_probe_does_not_end_the_back_off(void **state)
     k.load.requests = 1;
     assert_false(node_replica_avoided(&k, now));
     node_replica_answered(&k, NODE_OUTCOME_OK, now);
-    now += 61000; /* and a much later failure is a new story */
+    now += 61000; /* and a much later failure counts as the first */
     for (int i = 0; i < 5; i++)
         node_replica_answered(&k, NODE_OUTCOME_BROKEN, now);
     (void)node_replica_probed(&k, (struct node_check){.ok = true}, now + 1000);
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
 }
 
-/* A client with a request that makes engines answer 500 must not be able to take them all down. */
+/* A client whose request makes engines answer 500 must not be able to take all engines down. */
 static void errors_of_the_engine_never_take_it_down(void **state)
 {
     (void)state;
@@ -272,7 +272,7 @@ static void restarts_are_seen(void **state)
     struct node_scrape s = scrape_of(1000, 500);
     assert_false(node_replica_scraped(&k, &s, 1000));
     assert_false(node_replica_scraped(&k, &s, 2000));
-    s.start_time_s += 1; /* a clock adjusted */
+    s.start_time_s += 1; /* only a clock adjustment */
     assert_false(node_replica_scraped(&k, &s, 3000));
     s.start_time_s += 30;
     assert_true(node_replica_scraped(&k, &s, 4000));
@@ -297,8 +297,8 @@ static void a_missing_counter_is_no_restart(void **state)
     assert_true(node_replica_scraped(&k, &s, 5000));
 }
 
-/* Two ranks behind one URL with their counters added. A rank that is missing from one or two
- * readings does not remove the other's cache. */
+/* Two ranks behind the same URL with their counters added. A rank missing from a reading or two
+ * does not remove the other's cache. */
 static void a_missing_rank_is_no_restart(void **state)
 {
     (void)state;
@@ -325,7 +325,7 @@ static void a_missing_rank_is_no_restart(void **state)
     assert_true(node_replica_scraped(&k, &one, 10000));
 }
 
-/* In between another router read the engine, and its reading came by gossip, without series. */
+/* In between another router read the engine, and the reading came by gossip, without series. */
 static void a_missing_rank_is_seen_after_what_others_read(void **state)
 {
     (void)state;
@@ -341,7 +341,7 @@ static void a_missing_rank_is_seen_after_what_others_read(void **state)
     assert_int_equal(k.restarts, 0);
     assert_false(node_replica_scraped(&k, &both, 4000));
     heard.prefix_queries = 10;
-    assert_true(node_replica_scraped(&k, &heard, 5000)); /* theirs shows a restart as well */
+    assert_true(node_replica_scraped(&k, &heard, 5000)); /* another router's report counts too */
 }
 
 static void sleep_loses_the_cache_once(void **state)
@@ -373,7 +373,7 @@ static void cache_size_is_told_or_configured(void **state)
     assert_true(node_replica_cache_tokens(&k, 400000) == 100000);
 }
 
-/* SGLang's /server_info is read beside the metrics and has only sizes. */
+/* SGLang's /server_info is read in addition to the metrics and has only sizes. */
 static void sizes_do_not_overwrite_what_the_metrics_told(void **state)
 {
     (void)state;
@@ -399,7 +399,7 @@ static void sizes_do_not_overwrite_what_the_metrics_told(void **state)
     assert_true(k.scrape.prefix_queries == 1000 && k.scrape.cache_tokens == 300000);
 }
 
-/* A request of 10,000 tokens that began there. 9,000 of them were recorded so deep in the cache. */
+/* Begins a request of 10,000 tokens, 9,000 of them recorded `depth` deep in the cache. */
 static void begin(struct node_replica *k, float depth)
 {
     struct node_work work = {
@@ -411,7 +411,7 @@ static void begin(struct node_replica *k, float depth)
 }
 
 /* Windows of 10,000 tokens, of which 9,000 were recorded at any depth up to the size of the cache;
- * those up to `truth` are hits. */
+ * tokens up to depth `truth` are hits. */
 static double factor_after_windows(unsigned requests, double truth, unsigned told)
 {
     struct node_replica k = make();
@@ -438,11 +438,11 @@ static void counters_of_the_engine_correct_the_belief(void **state)
     double half = factor_after_windows(1, 0.5, 0);
     assert_true(half < 0.6 && half > 0.4);
     assert_true(factor_after_windows(1, 0.5, 1) == 1); /* answers already report it */
-    assert_true(factor_after_windows(2, 0.5, 0) == 1); /* mostly others' requests, or none at all */
-    assert_true(factor_after_windows(1, 0, 0) == 1);   /* whatever the depth: not the size */
+    assert_true(factor_after_windows(2, 0.5, 0) == 1); /* mostly others' requests, or no requests */
+    assert_true(factor_after_windows(1, 0, 0) == 1);   /* misses at any depth: not the size */
 }
 
-/* Half of the 20,000 tokens between two scrapes are another router's; those recorded deep in the
+/* Half of the 20,000 tokens between two scrapes are another router's; tokens recorded deep in the
  * cache are no hits. */
 static double factor_after_shared_windows(bool same_routers, uint64_t every_ms)
 {
@@ -491,11 +491,11 @@ static void what_answers_told_others_counts_here(void **state)
     (void)state;
     struct node_replica told = make(), heard = make();
     struct node_scrape s = scrape_of(0, 0);
-    (void)node_replica_scraped(&told, &s, 1); /* its size */
+    (void)node_replica_scraped(&told, &s, 1); /* the cache size */
     (void)node_replica_scraped(&heard, &s, 1);
     for (unsigned i = 0; i < 20; i++)
         deep_miss(&told, i % 2);
-    assert_int_equal(told.cache.sums.told, 20); /* counters are ignored in that case */
+    assert_int_equal(told.cache.sums.told, 20); /* counters are ignored in this case */
     double size, weight;
     node_replica_size_known(&told, &size, &weight);
     assert_true(size < 0.7 && weight > 1);
@@ -506,7 +506,7 @@ static void what_answers_told_others_counts_here(void **state)
     }
     assert_true(fabs(heard.belief.factor - told.belief.factor) < 0.01);
     node_replica_size_known(&heard, &size, &weight);
-    assert_true(weight == 0); /* and no further */
+    assert_true(weight == 0); /* what was heard is not passed on */
     deep_miss(&heard, true);  /* the same again is no news */
     for (unsigned i = 0; i < 40; i++)
         node_replica_size_fade(&heard, 0);
@@ -521,11 +521,11 @@ static void who_comes_back_starts_slowly(void **state)
     uint64_t now = 100000;
     (void)node_replica_probed(&k, (struct node_check){.ok = true}, now);
     k.load.requests = 1000;
-    assert_false(node_replica_avoided(&k, now)); /* there from the start, as far as known */
+    assert_false(node_replica_avoided(&k, now)); /* as far as known, up from the start */
     (void)node_replica_probed(&k, (struct node_check){.refused = true}, now);
     (void)node_replica_probed(&k, (struct node_check){.ok = true}, now);
     for (unsigned limit = NODE_WARM_REQUESTS, s = 0; s < NODE_WARM_MS / 1000; s++, limit *= 2) {
-        k.load.requests = limit / 2 - 1; /* and others' requests there */
+        k.load.requests = limit / 2 - 1; /* own requests, and others' */
         k.load.remote.requests = limit / 2;
         assert_false(node_replica_avoided(&k, now + s * 1000));
         k.load.remote.requests++;
@@ -541,7 +541,7 @@ static void who_comes_back_starts_slowly(void **state)
     assert_true(node_replica_avoided(&k, now + 20000)); /* gone unseen */
 }
 
-/* Like a new replica, except for its name and its counters. */
+/* Like a new replica, except for the name and the counters. */
 static void one_that_is_renewed_is_as_if_new(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Room that no engine reports: amounts never seen to run at once (room.h, booking.h, fleet.h). */
+/* Room unreported by engines: amounts never seen to run at once (room.h, booking.h, fleet.h). */
 #include "node/replica/room.h"
 
 #include <math.h>
@@ -22,8 +22,8 @@ static void answer_that_takes_long_has_waited(void **state)
     assert_false(node_room_waited(0.04, 0.002, 0.02)); /* computed between two steps */
 }
 
-/* Half as much again as ever ran at once costs a third of a residence, twice as much a whole
- * one. */
+/* Half as much again as ever ran at once costs a third of a residence, and twice as much costs a
+ * whole residence. */
 static void what_never_ran_at_once_may_not_fit(void **state)
 {
     (void)state;
@@ -43,7 +43,7 @@ static void what_never_ran_at_once_may_not_fit(void **state)
     assert_true(node_room_beyond_s(&room, amount(0, 0), amount(1, 4700), 0, 0.04) == 0);
     assert_true(node_room_beyond_s(&room, amount(7, 7 * 4700), amount(1, 4700), 0, 0.04) == 0);
     assert_true(node_room_beyond_s(&room, amount(8, 8 * 4700), amount(1, 4700), 0, 0.04) > 0);
-    /* No evidence yet. While load rose, short prompts gathered at one of twelve: 142 of 435. */
+    /* No evidence yet. While load rose, short prompts gathered at 1 engine of 12: 142 of 435. */
     room = (struct node_room){0};
     assert_true(node_room_beyond_s(&room, amount(71, 1e6), amount(1, 1000), 36, 10) == 0);
     assert_true(fabs(node_room_beyond_s(&room, amount(143, 1e6), amount(1, 0), 36, 10) - 10) <
@@ -51,8 +51,8 @@ static void what_never_ran_at_once_may_not_fit(void **state)
     assert_true(node_room_beyond_s(&room, amount(7, 1e6), amount(1, 1000), 1, 10) == 0);
 }
 
-/* An amount that ran at one ran anywhere, once so many answers ended that load no longer just
- * rises. */
+/* An amount that ran at a replica counts as run anywhere, once enough answers have ended: then the
+ * load no longer merely rises. */
 static void what_ran_at_one_ran_anywhere_of_its_model(void **state)
 {
     (void)state;
@@ -63,7 +63,7 @@ static void what_ran_at_one_ran_anywhere_of_its_model(void **state)
     replicas[3].believed.fleet = 1; /* another model */
     assert_true(node_room_ran(&replicas[0].room, amount(16, 50000)));
     assert_true(node_room_ran(&replicas[1].room, amount(12, 60000)));
-    replicas[1].room.ended = 6; /* of 28 that ran */
+    replicas[1].room.ended = 6; /* 6 of 28 answers have ended */
     node_fleet_believe(replicas, 4, &config, votes, NOW_MS);
     assert_true(replicas[0].room.ran_anywhere.requests == 0);
     replicas[1].room.ended = 7;
@@ -76,7 +76,7 @@ static void what_ran_at_one_ran_anywhere_of_its_model(void **state)
     assert_false(node_room_ran(&replicas[2].room, amount(16, 60000)));
     assert_true(node_room_ran(&replicas[2].room, amount(17, 60000)));
 
-    replicas[0].room.ran = amount(2, 3000); /* at light load: eight would fit */
+    replicas[0].room.ran = amount(2, 3000); /* light load: 8 requests would fit */
     replicas[1].room.ran = amount(1, 4000);
     replicas[2].room.ran = amount(0, 0);
     node_fleet_believe(replicas, 4, &config, votes, NOW_MS);

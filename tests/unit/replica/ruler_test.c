@@ -31,11 +31,11 @@ static void test_the_next_prompt_repeats_the_answer(void **state)
     (void)state;
     begin();
     assert_float_equal(node_ruler_tokens(ruler, &m), 1100, 0);
-    /* For example templates that leave reasoning out: the cached part ends with the prompt. */
+    /* For example if templates leave reasoning out: the cached part ends with the prompt. */
     for (unsigned i = 0; i < 20; i++)
         node_ruler_found(ruler, &m, 992, 16);
     assert_float_equal(node_ruler_tokens(ruler, &m), 1000, 0);
-    /* A turn that lost more than its answer proves nothing about that. */
+    /* A turn that lost more than the answer proves nothing about repeated answers. */
     for (unsigned i = 0; i < 100; i++)
         node_ruler_found(ruler, &m, 500, 16);
     assert_float_equal(node_ruler_tokens(ruler, &m), 1000, 0);
@@ -92,7 +92,7 @@ static void test_the_next_life_knows_the_same(void **state)
     assert_true(known > 10000);
     assert_int_equal(node_ruler_at(next, 60000)->tokens, 3);
     assert_float_equal(node_ruler_tokens(next, &answer), 1000, 0);
-    /* The same marks are evicted in both, except that the next one's own measurement takes a
+    /* The same marks are evicted in both, except that the measurement of `next` itself takes a
      * place. */
     unsigned others = 0;
     for (uint64_t id = 100001; id <= 120000; id++) {
@@ -102,7 +102,7 @@ static void test_the_next_life_knows_the_same(void **state)
     for (uint64_t id = 1; id < 60000; id++)
         others += (node_ruler_at(ruler, id) == NULL) != (node_ruler_at(next, id) == NULL);
     assert_true(others <= NODE_RULER_WAYS);
-    for (size_t len = 0; len < 200; len++) { /* a piece that was cut */
+    for (size_t len = 0; len < 200; len++) { /* a cut piece */
         struct node_ruler *other;
         assert_int_equal(node_ruler_create(&other), 0);
         node_ruler_recall(other, slice_of(out.at, len));

@@ -61,7 +61,7 @@ static void test_vllm_recorded(void **state)
     assert_near(s.cache_tokens, 16383 * 128, 0);
     assert_near(s.block_tokens, 128, 0);
     assert_near(s.prefix_queries, 2684, 0);
-    assert_near(s.prefix_hits, 1536 + 99, 0); /* its own, and those of a tier */
+    assert_near(s.prefix_hits, 1536 + 99, 0); /* the engine's, and a tier's */
     assert_near(s.tier_hits, 99, 0);
     assert_near(s.prompt_tokens, 2684, 0);
     assert_near(s.generation_tokens, 51, 0);
@@ -69,7 +69,7 @@ static void test_vllm_recorded(void **state)
     assert_near(s.sleeping, 0, 0);
 }
 
-/* Sums of histograms; those of several ranks add up. Without counts of computed tokens, these
+/* Sums of histograms; the sums of several ranks add up. Without counts of computed tokens, these
  * follow from the prompts and the uncached share. */
 static void test_vllm_histograms(void **state)
 {
@@ -114,7 +114,7 @@ static void test_vllm_histograms(void **state)
     assert_near(s.prefill_s, -1, 0);
 }
 
-/* One name of one rank is missing, and the other names are there: fewer than before. */
+/* A name of a rank is missing, and the other names are there: fewer than before. */
 static void test_counters_of_ranks_are_counted(void **state)
 {
     (void)state;
@@ -131,7 +131,7 @@ static void test_counters_of_ranks_are_counted(void **state)
     assert_near(s.series, 3, 0);
 }
 
-/* Each set of adapters that ran has a series, as left by an engine; the last one counts. */
+/* Each set of adapters that ran has a series, as left by an engine; the last set counts. */
 static void test_adapters(void **state)
 {
     (void)state;
@@ -394,7 +394,7 @@ static void test_openmetrics_end(void **state)
     assert_near(s.running, 3, 0);
 }
 
-/* In vLLM's hybrid mode a node has the ranks from 4 on; the header that pins counts them from 0. */
+/* In vLLM's hybrid mode a node has the ranks from 4 on; the pinning header counts them from 0. */
 static void test_ranks_of_vllm(void **state)
 {
     (void)state;
@@ -429,8 +429,9 @@ static void test_ranks_of_vllm(void **state)
     assert_int_equal(ranks[1].adapters.len, 0); /* the owner is not given */
 }
 
-/* vLLM 0.32.0 with --data-parallel-size 2 and 16,384 blocks in each rank, as observed: blocks are
- * those of all ranks, and kv_cache_size_tokens is one's. Older releases report only the blocks. */
+/* vLLM 0.32.0 with --data-parallel-size 2 and 16,384 blocks in each rank, as observed: the blocks
+ * are those of all ranks, and kv_cache_size_tokens is a single rank's. Older releases report only
+ * the blocks. */
 static void test_blocks_of_vllm_are_of_all_ranks(void **state)
 {
     (void)state;
@@ -473,7 +474,7 @@ static void test_hits_of_ranks_of_sglang(void **state)
     assert_near(s.prefix_queries, 21, 0); /* the server's own, not the sum */
     assert_near(s.prefix_hits, 5, 0);
     assert_int_equal(s.ranks, 2);
-    assert_near(ranks[0].generation_tokens, 80, 0); /* immediate: the server counts at the end */
+    assert_near(ranks[0].generation_tokens, 80, 0); /* at once: the server counts at the end */
     assert_near(ranks[0].prefix_queries, 8, 0);
     assert_near(ranks[0].prefix_hits, 0, 0);
     assert_near(ranks[1].prefix_queries, 14, 0);

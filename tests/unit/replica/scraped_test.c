@@ -1,4 +1,4 @@
-/* The metrics of one engine, read by two routers for a third. */
+/* An engine's metrics, read by two routers for a third. */
 #include "node/replica/replica.h"
 
 #include "crdt/learned.h"
@@ -62,7 +62,7 @@ static void two_read_for_all(void **state)
     assert_false(node_scraped_due(&third, 10000, now + 29999));
 }
 
-/* A repeated report is no news: otherwise figures of a router that hangs would stay fresh. */
+/* A repeated report is no news: otherwise figures of a hanging router would stay fresh. */
 static void a_report_counts_once(void **state)
 {
     (void)state;
@@ -76,7 +76,7 @@ static void a_report_counts_once(void **state)
 }
 
 /* SGLang counts tokens when a request ends. Only the reading router sees the schedulers' counts in
- * between; the third one learns of each move. */
+ * between; the third router learns of each move. */
 static void work_that_one_reads_moves_it_for_all(void **state)
 {
     (void)state;
@@ -99,14 +99,14 @@ static void work_that_one_reads_moves_it_for_all(void **state)
     node_scraped_hear(&third, 1, &told, false, now + 100);
     assert_int_equal(third.signs.moved_ms, now - 900);
     assert_int_equal(third.signs.still_ms, now + 100);
-    told.engine_work = 900; /* of another router: its position proves nothing */
+    told.engine_work = 900; /* another router's: only changes count */
     told.scrapes = 77;
     node_scraped_hear(&third, 2, &told, false, now + 200);
     assert_int_equal(third.signs.moved_ms, now - 900);
 }
 
-/* The router scraped by itself once, for lack of reports or because its requests got no token. For
- * a while that reading counts: an older report would look like a later token. */
+/* The router scraped by itself once, for lack of reports or because own requests got no token. For
+ * a while the reading counts: an older report would look like a later token. */
 static void own_readings_count_for_a_while(void **state)
 {
     (void)state;
@@ -122,7 +122,7 @@ static void own_readings_count_for_a_while(void **state)
     now += NODE_SCRAPE_STALE_MS;
     node_scraped_hear(&third, 1, &told, false, now);
     assert_true(third.scrape.prefix_queries == 2000);
-    third.turn.ahead = 1; /* now it is on duty */
+    third.turn.ahead = 1; /* now `third` reads the metrics, too */
     s = scrape_of(3000, 1700000000);
     (void)reads(&third, &s, now + 200);
     told = reads(&first, &s, now + 300);
@@ -152,8 +152,9 @@ static void restarts_and_sleep_are_seen_and_change_of_source_is_none(void **stat
     assert_true(third.scrape.prefix_queries == 10);
 }
 
-/* A packet of an answer was lost and repeated; meanwhile the router used another's reports. The
- * late answer was once taken for a restarted engine's, and all forgot its prefixes. */
+/* A packet of an answer was lost and repeated; meanwhile the router used another router's reports.
+ * The late answer was once taken for a restarted engine's, and all routers forgot the engine's
+ * prefixes. */
 static void an_answer_that_is_late_is_no_restart(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Sources of one replica's speed (speed.h), besides streams. */
+/* Sources of a replica's speed (speed.h), besides streams. */
 #include "node/replica/speed.h"
 
 #include <math.h>
@@ -22,7 +22,8 @@ static struct node_replica replica_new(void)
     return k;
 }
 
-/* One reading of the metrics each second: so many tokens computed, so many steps. */
+/* A reading of the metrics each second: 3,000 tokens computed at `rate`, and 200 steps of
+ * `step_s`. */
 static void scrape(struct node_replica *k, struct node_scrape *s, double rate, double step_s,
                    uint64_t *now_ms)
 {
@@ -64,7 +65,7 @@ static void strange_readings_do_no_harm(void **state)
     uint64_t now_ms = 1000;
     for (unsigned i = 0; i < 20; i++)
         scrape(&k, &s, 50000, 0.004, &now_ms);
-    s.prefill_s += 1e9; /* one prompt, and a clock that jumped */
+    s.prefill_s += 1e9; /* a prompt, and a clock that jumped */
     scrape(&k, &s, 50000, 0.004, &now_ms);
     struct node_scrape gone = scrape_new(); /* restarted */
     gone.start_time_s = 500;
@@ -94,7 +95,7 @@ static void streams_are_believed_before_histograms(void **state)
 }
 
 /* Answers that are all alike cannot separate prefill from decode: both are off by the same factor.
- * An answer that stood still for a minute weighs next to nothing. */
+ * An answer that stopped for a minute counts next to nothing. */
 static void whole_answers_that_are_alike_scale_both(void **state)
 {
     (void)state;
@@ -108,8 +109,8 @@ static void whole_answers_that_are_alike_scale_both(void **state)
     assert_near(k.shown.pace.value, 1500, 0.05);
 }
 
-/* Streaming clients come to a fleet that had none: the pace goes on from the result of whole
- * answers. */
+/* Streaming clients come to a fleet without streams so far: the pace goes on from the result of
+ * whole answers. */
 static void streams_go_on_where_whole_answers_ended(void **state)
 {
     (void)state;
@@ -122,7 +123,7 @@ static void streams_go_on_where_whole_answers_ended(void **state)
     double pace = k.shown.pace.value;
     node_replica_pace_add(&k, 1000, 1 / pace, 1100);
     assert_near(k.shown.pace.value, pace, 0.01);
-    /* Another queue was there before them. */
+    /* These requests met other queues. */
     for (unsigned i = 0; i < 300; i++)
         node_replica_pace_add(&k, 1000 * (i % 50), 0.02, 2000 + i);
     assert_near(1 / k.shown.pace.value, 0.02, 0.1);
@@ -136,7 +137,7 @@ static void streams_go_on_where_whole_answers_ended(void **state)
     assert_near(k.shown.pace.value, pace, 0.01);
 }
 
-/* A sum of seconds that is nearly nothing. */
+/* A nearly zero sum of seconds. */
 static void steps_that_none_takes_say_nothing(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The operators' view of a replica that is not chosen: the word for each cause, and the presence of
- * one whenever the replica is avoided. */
+/* The operators' view of a replica that is not chosen: the word for each cause. Whenever the
+ * replica is avoided, there is a word. */
 #include "node/replica/standing.h"
 
 #include <string.h>
@@ -53,15 +53,14 @@ static void what_is_out_says_why(void **state)
     is(&k, NOW, "checks", false, 0);
     (void)node_replica_probed(&k, (struct node_check){.refused = true}, NOW);
     is(&k, NOW, "refuses", false, 0);
-    assert_false(node_replica_standing(&k, NOW).drained); /* its source drops it */
+    assert_false(node_replica_standing(&k, NOW).drained); /* the source drops it */
     k.vanishing = false;
     struct node_standing both = node_replica_standing(&k, NOW);
     char room[NODE_STANDING_TEXT_BYTES];
     assert_string_equal(node_standing_text(&both, room),
                         "down: its port refuses connections; drained by an operator, too");
     k.vanishing = true;
-    (void)node_replica_probed(&k, (struct node_check){0},
-                              NOW); /* back, with TLS that does not match ours */
+    (void)node_replica_probed(&k, (struct node_check){0}, NOW); /* back, but the TLS does not fit */
     k.trouble.check.tls_fails = true;
     is(&k, NOW, "tls", false, 0);
     (void)node_replica_probed(&k, (struct node_check){0}, NOW);
@@ -70,7 +69,8 @@ static void what_is_out_says_why(void **state)
     is(&k, NOW, "router", false, 0);
 }
 
-/* "No health check has answered", and then "its health checks fail": no check had been sent. */
+/* The text said "No health check has answered", and then "its health checks fail", although no
+ * check had been sent. */
 static void a_name_without_an_address_says_why(void **state)
 {
     (void)state;
@@ -85,7 +85,7 @@ static void a_name_without_an_address_says_why(void **state)
     is(&k, NOW, "no_address", false, 0);
     k.trouble.check.unresolved = ERR_UNREACHABLE;
     is(&k, NOW, "dns_fails", false, 0);
-    (void)node_replica_probed(&k, (struct node_check){0}, NOW); /* has one */
+    (void)node_replica_probed(&k, (struct node_check){0}, NOW); /* now the name has an address */
     is(&k, NOW, "checks", false, 0);
 }
 
@@ -96,7 +96,7 @@ static void what_is_avoided_says_why_and_for_how_long(void **state)
     for (int i = 0; i < NODE_ERROR_ANSWERS_MAX; i++)
         node_replica_answered(&k, NODE_OUTCOME_ENGINE_ERROR, NOW);
     is(&k, NOW + 100, "errors", true, 900);
-    is(&k, NOW + 1000, "trial", false, 0); /* one request may try: not well before its success */
+    is(&k, NOW + 1000, "trial", false, 0); /* a request may try: well only after success */
     k.load.requests = 1;
     is(&k, NOW + 1000, "trial", true, 0);
     k = make();

@@ -8,8 +8,8 @@
 #include "node/replica/learn.h"
 #include "tests/lib/test.h"
 
-/* A text of four kilobytes, in bytes: letters, spaces, digits, marks, beyond ASCII, first bytes
- * there. */
+/* A text of four kilobytes, in bytes: letters, spaces, digits, marks, bytes beyond ASCII, first
+ * bytes beyond ASCII. */
 static const struct chain_content english = {3200, 640, 40, 216, 0, 0, {0}, 0, 0},
                                   program = {2300, 1100, 100, 596, 0, 0, {0}, 0, 0},
                                   json = {2300, 600, 500, 696, 0, 0, {0}, 0, 0},
@@ -18,7 +18,7 @@ static const struct chain_content english = {3200, 640, 40, 216, 0, 0, {0}, 0, 0
 enum { BYTES = 4096 };
 
 /* Tokens per byte of each kind, and per medium, from least squares for three tokenizers (Qwen's,
- * Llama 3's and Mistral's first one). The fourth is made up, with few words. */
+ * Llama 3's and Mistral's first). The fourth is made up, with few words. */
 static const double tokenizers[][NODE_KINDS] = {
     {0.245, 2.195, 0.541, 0.243, 0.249, 0.30, 1300, 300, 5000, 2, 1276},
     {0.262, 1.713, 0.520, 0.199, 0.212, 0.25, 1600, 700, 2000, 256, 1276},
@@ -51,7 +51,7 @@ static double tokens_of(const double *each, const struct prompt *p)
     return counted + image_tokens(each, c);
 }
 
-/* One to four texts, which differ by a few percent each, and up to so many images. */
+/* 1 to 4 texts, which differ by a few percent each, and up to `images` images. */
 static struct prompt draw(struct prng *prng, const struct chain_content *const *kinds,
                           unsigned count, const double *each, unsigned images_max, bool sized)
 {
@@ -85,7 +85,7 @@ static double off(const struct node_tokens *t, const struct prompt *p)
     return fabs(node_tokens_of(t, p->bytes, &p->content, NULL) / p->tokens - 1);
 }
 
-/* One number for all was 8 to 20 % off if a model reads more than one kind of text. */
+/* A single number for all texts was 8 to 20 % off if a model reads several kinds of text. */
 static void each_kind_of_text_is_learned(void **state)
 {
     (void)state;
@@ -119,7 +119,7 @@ static void each_kind_of_text_is_learned(void **state)
         fail_msg("%.3f, one number %.3f", sum, sum_one);
 }
 
-/* Evidence of one kind helps the others: a tokenizer with few words cuts everything finer. */
+/* Evidence of a kind helps the other kinds: a tokenizer with few words cuts everything finer. */
 static void what_was_not_seen_follows_what_was(void **state)
 {
     (void)state;
@@ -138,7 +138,7 @@ static void what_was_not_seen_follows_what_was(void **state)
     assert_true(off(&t, &p) < 0.1);
 }
 
-/* Images beside text of any length: both are found, with or without a known size. */
+/* Images together with text of any length: both are found, with or without a known size. */
 static void images_are_told_apart_from_text(void **state)
 {
     (void)state;
@@ -213,7 +213,7 @@ static void one_absurd_sample_does_little(void **state)
         prng_seed(&prng, i);
         struct node_tokens t;
         node_tokens_init(&t, 4);
-        unsigned when = i % 2 ? 60 : 0; /* among the others, or the first of all */
+        unsigned when = i % 2 ? 60 : 0; /* the absurd count comes later, or first */
         double sum = 0;
         for (unsigned n = 0; n < 80; n++) {
             struct prompt p = draw(&prng, mix, 3, tokenizers[0], 0, false);

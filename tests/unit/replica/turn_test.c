@@ -1,4 +1,4 @@
-/* The order of routers at a replica, and its changes when they come and go. */
+/* The order of routers at a replica, and the changes when routers come and go. */
 #include "node/replica/turn.h"
 
 #include "base/prng.h"
@@ -7,9 +7,9 @@
 enum { ROUTERS = 9, REPLICAS = 64, NOBODY = ROUTERS };
 
 static uint64_t routers[ROUTERS], replica;
-static bool up[ROUTERS]; /* routers that see the replica up, and report that */
+static bool up[ROUTERS]; /* routers reporting the replica up */
 
-/* As computed by that router from the others' reports. */
+/* The turn as router `self` computes it from the others' reports. */
 static struct node_turn turn_of(unsigned self)
 {
     struct node_turn t = {0};
@@ -21,7 +21,7 @@ static struct node_turn turn_of(unsigned self)
     return t;
 }
 
-/* The only router with so many ahead. */
+/* The only router with `place` others ahead. */
 static unsigned at_place(unsigned place)
 {
     unsigned found = NOBODY;
@@ -55,7 +55,7 @@ static void the_next_one_moves_up(void **state)
             up[i] = prng_below(&p, 3) > 0;
         for (unsigned left = count_up(); left > 0; left--) {
             unsigned first = at_place(0), second = at_place(1);
-            assert_int_not_equal(first, NOBODY); /* one, and no other */
+            assert_int_not_equal(first, NOBODY); /* exactly 1 router */
             assert_int_equal(second == NOBODY, left == 1);
             assert_int_equal(turn_of(first).others, left - 1);
             up[first] = false; /* dies, leaves, or no longer sees the replica up */
@@ -67,7 +67,7 @@ static void the_next_one_moves_up(void **state)
     }
 }
 
-/* Each router has its part of the work. */
+/* Each router has a part of the work. */
 static void replicas_have_different_orders(void **state)
 {
     (void)state;

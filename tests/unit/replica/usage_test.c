@@ -15,7 +15,7 @@ static void expect(struct node_usage u, bool good, struct node_usage cleaned)
     assert_int_equal(u.cached_tokens, cleaned.cached_tokens);
     assert_int_equal(u.completion_tokens, cleaned.completion_tokens);
     assert_int_equal(u.media_tokens[0], cleaned.media_tokens[0]);
-    assert_true(node_usage_clean(&u)); /* once is enough */
+    assert_true(node_usage_clean(&u)); /* clean already */
 }
 
 static void what_can_be_true_stays(void **state)
@@ -28,7 +28,7 @@ static void what_can_be_true_stays(void **state)
     expect(of(NODE_USAGE_TOKENS_MAX, 0, 1, 0), true, of(NODE_USAGE_TOKENS_MAX, 0, 1, 0));
 }
 
-/* An engine that counts a request's cached tokens again at each recomputation. */
+/* An engine counts a request's cached tokens again at each recomputation. */
 static void more_cached_than_there_is_is_all_of_it(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Signs of work: the series of an engine's metrics that show computing, and those that do not. */
+/* Signs of work: the series of an engine's metrics that show computing, and series that do not. */
 #include "node/replica/work.h"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ static bool shows_work(const char *before, const char *after)
 #define VLLM   "vllm:num_requests_running{engine=\"0\"} 1\n"
 #define SGLANG "sglang:num_running_reqs{tp_rank=\"0\"} 1\n"
 
-/* Each row of the table, as its engine writes it. */
+/* Each row of the table, as the engine writes it. */
 static void each_sign_moves(void **state)
 {
     (void)state;
@@ -64,8 +64,8 @@ static void each_sign_moves(void **state)
     }
 }
 
-/* The router's own probes raise those, even if the core hangs; a new request moves the gauges of
- * running and waiting ones. */
+/* The router's own probes raise these series, even if the core hangs; a new request moves the
+ * gauges of running and waiting requests. */
 static void what_probes_raise_is_no_sign(void **state)
 {
     (void)state;
@@ -101,7 +101,7 @@ static bool take(struct node_work_seen *seen, double tokens)
     return node_work_take(seen, &r);
 }
 
-/* One of two servers behind a port, in turns: nothing is computed. */
+/* Two servers behind the same port answer in turns: nothing is computed. */
 static void a_counter_that_goes_down_and_up_shows_nothing(void **state)
 {
     (void)state;
@@ -124,7 +124,7 @@ static void a_counter_that_was_reset_counts_anew(void **state)
     assert_false(take(&seen, 1000));
     assert_false(take(&seen, 3));
     assert_false(take(&seen, 4));
-    assert_false(take(&seen, 5)); /* three readings: so a different counter */
+    assert_false(take(&seen, 5)); /* three readings: a different counter */
     assert_true(take(&seen, 6));
 }
 
@@ -137,7 +137,7 @@ static void a_counter_that_appears_shows_work(void **state)
                                   "sglang:realtime_tokens_total{mode=\"decode\"} 40\n"));
 }
 
-/* A router that was informed of work, and reads for itself the first time: nothing moved in
+/* A router knew of work from another router, and reads for itself the first time: nothing moved in
  * between. */
 static void a_first_reading_shows_nothing_after_what_was_told(void **state)
 {
@@ -153,7 +153,7 @@ static void a_first_reading_shows_nothing_after_what_was_told(void **state)
     assert_true(node_work_take(&seen, &own));
 }
 
-/* The first of the tensor ranks counts, and all data-parallel ranks: each by itself. */
+/* Only the first of the tensor ranks counts, but all data-parallel ranks, each by itself. */
 static void ranks_have_signs_of_their_own(void **state)
 {
     (void)state;

@@ -20,7 +20,7 @@ static void remembers_who_made_what(void **state)
     node_affinity_put(a, SLICE("resp_1"), 3);
     assert_int_equal(node_affinity_get(a, SLICE("resp_1")), 3);
     assert_int_equal(node_affinity_evicted(a), 0);
-    node_affinity_put(a, SLICE("resp_1"), 4); /* repeated: the newer one counts */
+    node_affinity_put(a, SLICE("resp_1"), 4); /* repeated: the newer entry counts */
     assert_int_equal(node_affinity_get(a, SLICE("resp_1")), 4);
     node_affinity_destroy(a);
 }

@@ -41,7 +41,7 @@ static bool has_row(const json_t *frame, unsigned slot)
     return found;
 }
 
-/* Reads frames until one turn is over. */
+/* Reads frames until a turn is over. */
 static void one_turn(void)
 {
     for (unsigned i = 0; i < REPLICAS / MOST + 1; i++)

@@ -1,11 +1,11 @@
-/* chunk_aware: a replica is credited with its cached parts of a prompt, in any place. */
+/* chunk_aware: a replica is credited with the cached parts of a prompt, in any place. */
 #include "base/checkpoint.h"
 #include "node/route/router_internal.h"
 #include "tests/lib/router_help.h"
 
 enum { CHUNK_BLOCKS = 4, CHUNKS_PER_DOCUMENT = 20 };
 
-/* A prompt of documents, in this order. */
+/* A prompt of the given documents, in this order. */
 static struct chain *documents(const unsigned *which, unsigned count)
 {
     static struct chain chain;
@@ -38,7 +38,7 @@ static void documents_are_found_in_any_order(void **state)
     alone_destroy(r);
 }
 
-/* Without a chain, between two with one: no credit remains from the one before. */
+/* A prompt without a chain, between two prompts with a chain: no credit remains from the first. */
 static void a_prompt_without_chunks_is_held_by_nobody(void **state)
 {
     (void)state;

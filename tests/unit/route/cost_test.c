@@ -82,7 +82,7 @@ static void a_copy_is_shared_by_those_that_follow(void **state)
     assert_close(c.uncached_s, 0.8); /* a request sent there waits for everything */
 }
 
-/* A cached prefix that saves 0.3 s outweighed 8 s of queue at a replica with 100 running
+/* A saving of 0.3 s by a cached prefix outweighed 8 s of queue at a replica with 100 running
  * requests. */
 static void a_crowd_does_not_outweigh_a_long_queue(void **state)
 {
@@ -108,7 +108,7 @@ static void a_crowd_does_not_outweigh_a_long_queue(void **state)
     }
 }
 
-/* Both are idle, and the prompt is short: the answer takes longer at one. */
+/* Both are idle, and the prompt is short: the answer takes longer at the slow engine. */
 static void an_idle_slow_engine_is_no_idle_fast_one(void **state)
 {
     (void)state;

@@ -116,7 +116,7 @@ static void a_decision_has_its_table_and_its_end(void **state)
     assert_string_equal(text(outcome, "result"), "retried"); /* until another result comes */
     json_decref(array);
     node_decisions_result(d, 2, NODE_RESULT_CUT);
-    node_decisions_result(d, 2, NODE_RESULT_OK); /* ended once already */
+    node_decisions_result(d, 2, NODE_RESULT_OK); /* it has a result already */
     node_decisions_result(d, 1, NODE_RESULT_OK); /* under way */
     array = read(d, r, asks(NODE_DECISIONS_ONE, 2, 1, false), NULL);
     outcome = json_object_get(json_array_get(array, 0), "outcome");
@@ -145,7 +145,7 @@ static void queries_are_by_number_and_by_change(void **state)
     expect_ids(d, r, asks(NODE_DECISIONS_CHANGES, 3, 9, false), "4 5 2");
     expect_ids(d, r, asks(NODE_DECISIONS_ONE, 4, 9, false), "4");
     expect_ids(d, r, asks(NODE_DECISIONS_ONE, 4, 9, true), "");
-    static const uint64_t none[] = {0, 6, UINT64_MAX}; /* the last one never ended */
+    static const uint64_t none[] = {0, 6, UINT64_MAX}; /* the last decision never ended */
     for (size_t i = 0; i < ARRAY_LEN(none); i++)
         expect_ids(d, r, asks(NODE_DECISIONS_ONE, none[i], 9, false), "");
     expect_ids(d, r, asks(NODE_DECISIONS_AFTER, UINT64_MAX, 9, false), "");
@@ -199,7 +199,7 @@ static void a_flood_is_sampled_and_retries_are_kept(void **state)
     node_decisions_destroy(d);
 }
 
-/* From many replicas the cheapest are kept, and the chosen one, which may not be among them. */
+/* From many replicas the cheapest are kept, and the chosen replica, which may not be among them. */
 static void a_table_has_the_cheapest_and_the_chosen_one(void **state)
 {
     (void)state;
@@ -211,7 +211,7 @@ static void a_table_has_the_cheapest_and_the_chosen_one(void **state)
     assert_int_equal(node_router_evaluate(r, &request, &need, NULL, true, START_MS, &size), ERR_OK);
     (void)node_router_choose(r, &request, r->policy);
     for (unsigned i = 0; i < r->candidate_count; i++)
-        r->candidates[i].cost.total_s = 100 - i; /* the last one is the cheapest */
+        r->candidates[i].cost.total_s = 100 - i; /* the last is the cheapest */
     struct node_decision made = {0};
     node_router_decision_keep(r, &request, &size, r->policy, 3, START_MS, &made);
     json_t *array = read(d, r, asks(NODE_DECISIONS_LAST, 0, 1, false), NULL);
@@ -250,7 +250,8 @@ static void policies_without_costs_and_long_names(void **state)
     node_decisions_destroy(d);
 }
 
-/* 1 is under way. 2 went well, for another model. 3 was retried, 4 cut, 5 left by its client. */
+/* Decision 1 is under way. 2 went well, for another model. 3 was retried, 4 cut, 5 left by the
+ * client. */
 static void filters_hold_together(void **state)
 {
     (void)state;
@@ -258,7 +259,7 @@ static void filters_hold_together(void **state)
     struct node_decisions *d = kept_by(r);
     static const struct {
         enum node_outcome outcome;
-        enum node_result result; /* NODE_RESULTS: another attempt had it */
+        enum node_result result; /* NODE_RESULTS: another attempt has it */
         uint64_t first_token_ms;
     } ends[] = {{NODE_OUTCOME_OK, NODE_RESULT_OK, 900},
                 {NODE_OUTCOME_BROKEN, NODE_RESULTS, 0},
@@ -288,7 +289,7 @@ static void filters_hold_together(void **state)
     expect_ids(d, r, q, "4");
     q.count = 9;
     q.slow_ms = 500;
-    expect_ids(d, r, q, "3"); /* 4 had a first token before it was cut */
+    expect_ids(d, r, q, "3"); /* 4 had a first token before the cut */
     q.failed = false;
     expect_ids(d, r, q, "1 2 3 5");
     q.slow_ms = 999;
@@ -298,7 +299,7 @@ static void filters_hold_together(void **state)
     q.slow_ms = 0;
     q.model = SLICE("llama");
     expect_ids(d, r, q, "2");
-    q.model = SLICE("fast"); /* its alias */
+    q.model = SLICE("fast"); /* the model's alias */
     expect_ids(d, r, q, "2");
     q.model = SLICE("");
     q.has_reason = true;

@@ -1,4 +1,4 @@
-/* Replicas that sources name and drop, with their labels, as seen by the router. */
+/* Replicas named and dropped by sources, with labels, as seen by the router. */
 #include "node/route/discovered.h"
 
 #include "base/check.h"
@@ -36,7 +36,7 @@ static void end(struct node_router *r)
     alone_destroy(r);
 }
 
-/* Replicas "r0:1"... with labels each; an empty text leaves one out. All are up. */
+/* Replicas "r0:1"... with labels each; an empty text leaves a replica out. All are up. */
 static void list(struct node_router *r, const char *const *labels, unsigned count, uint64_t now_ms)
 {
     static const char *const names[] = {"r0:1", "r1:1", "r2:1", "r3:1"};
@@ -95,7 +95,7 @@ static void what_operators_added_stays_when_its_source_drops_it(void **state)
     list(r, (const char *[]){"", NULL, NULL}, 3, START_MS);
     assert_int_equal(node_router_replica_health(r, 1), NODE_HEALTH_UP);
     assert_int_equal(node_router_replica_health(r, 2), NODE_HEALTH_DRAINING);
-    /* A replica that is added while leaving is used again. */
+    /* A replica added while leaving is used again. */
     assert_int_equal(node_router_replica_wish(r, late, NODE_REPLICA_ADD, NODE_ENGINE_AUTO), 2);
     assert_int_equal(node_router_replica_health(r, 2), NODE_HEALTH_UP);
     /* Operators may still drain such a replica, and take the drain back. */
@@ -127,7 +127,7 @@ static void weights_share_the_work(void **state)
         struct node_router *r = router_of(*policy);
         list(r, (const char *[]){"weight=3", ""}, 2, START_MS);
         unsigned seen = share_of(r, 0, 2000);
-        bool even = strcmp(*policy, "power_of_two") == 0; /* of two it sees both */
+        bool even = strcmp(*policy, "power_of_two") == 0; /* of two replicas it sees both */
         if (!even && (seen < 1400 || seen > 1600))
             fail_msg("%s: %u of 2000 for a weight of 3 of 4", *policy, seen);
         list(r, (const char *[]){"", ""}, 2, START_MS); /* taken back */
@@ -144,7 +144,7 @@ static void a_queue_counts_by_weight(void **state)
     struct node_router *r = router_of("cache_aware");
     list(r, (const char *[]){"weight=4", ""}, 2, START_MS);
     unsigned seen[2] = {0};
-    for (unsigned i = 0; i < 50; i++) /* none of them ends: the queues grow */
+    for (unsigned i = 0; i < 50; i++) /* no request ends: the queues grow */
         seen[choose(r, prompt(1000 + i, 2000), START_MS).replica]++;
     if (seen[0] < 37 || seen[0] > 43)
         fail_msg("%u and %u", seen[0], seen[1]);
@@ -179,7 +179,7 @@ static void a_model_that_is_not_listed_is_named(void **state)
         assert_int_equal(where(r, "beta"), 1);
     }
     assert_int_equal(where(r, "gamma"), ERR_NOT_FOUND);
-    /* The list confirms that. */
+    /* The list confirms it. */
     struct slice listed = SLICE("gamma");
     assert_int_equal(node_router_models(r, 0, &listed, 1), ERR_OK);
     assert_int_equal(where(r, "gamma"), 0);
@@ -204,7 +204,7 @@ static void an_engine_that_is_named_is_no_guess(void **state)
     assert_int_equal(node_router_replica_engine(r, 1), NODE_ENGINE_AUTO);
     list(r, (const char *[]){"engine=vllm", ""}, 2, START_MS);
     assert_int_equal(node_router_replica_engine(r, 0), NODE_ENGINE_VLLM);
-    /* The metrics are of another engine: settings have priority. */
+    /* The metrics are another engine's: settings have priority. */
     assert_false(node_router_engine_found(r, 0, NODE_ENGINE_SGLANG));
     assert_int_equal(node_router_replica_engine(r, 0), NODE_ENGINE_VLLM);
     assert_true(node_router_engine_found(r, 1, NODE_ENGINE_SGLANG));

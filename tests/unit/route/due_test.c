@@ -8,7 +8,7 @@ enum { FAST, LIKE, SLOW, COUNT };
 
 static struct node_candidate of[COUNT];
 
-/* Two fast replicas with a queue, and one five times slower without. */
+/* Two fast replicas with a queue, and a five times slower replica without a queue. */
 static int set_up(void **state)
 {
     (void)state;

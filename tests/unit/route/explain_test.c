@@ -1,5 +1,5 @@
-/* /explain and the table of replicas: the weighed replicas, the ones left out with the reason, and
- * the refused probes. */
+/* /explain and the table of replicas: the weighed replicas, the replicas left out with the reason,
+ * and the refused probes. */
 #include "base/check.h"
 #include "node/route/router_internal.h"
 #include "tests/lib/router_help.h"
@@ -20,8 +20,8 @@ static const char *left_out(const json_t *root, const char *name)
     return NULL;
 }
 
-/* Left out are neither the weighed replicas, nor an address with ranks chosen in its place, nor a
- * replica not in use. */
+/* The left-out list has no weighed replica, no address of a chosen rank, and no replica out of
+ * use. */
 static void only_those_that_were_not_weighed_are_left_out(void **state)
 {
     (void)state;
@@ -81,7 +81,7 @@ static void where_none_may_be_chosen_each_is_left_out(void **state)
     alone_destroy(r);
 }
 
-/* An unserved model is a reason; rejections count only for requests like this one. */
+/* An unserved model is a reason; rejections count only for requests like the present request. */
 static void rejections_of_other_requests_are_no_reason(void **state)
 {
     (void)state;
@@ -116,7 +116,7 @@ static void rejections_of_other_requests_are_no_reason(void **state)
     alone_destroy(r);
 }
 
-/* Such a choice looked like any other. */
+/* A choice of a replica that is down looked like any other. */
 static void a_choice_that_is_down_is_said_to_be(void **state)
 {
     (void)state;
@@ -180,7 +180,8 @@ static double held_tokens(struct node_router *r, uint64_t now_ms)
     return bytes / per_token;
 }
 
-/* Cached tokens were counted when the last request was weighed, and shown so until the next one. */
+/* Cached tokens were counted when the last request was weighed, and shown so until the next
+ * request. */
 static void what_is_held_is_the_same_in_both_just_after_a_change(void **state)
 {
     (void)state;
@@ -228,7 +229,8 @@ static void what_cannot_be_true_is_counted_and_teaches_nothing(void **state)
     alone_destroy(r);
 }
 
-/* Whatever was learned of the replica's tokens, even of prompts shorter than its cached text. */
+/* At most the prompt counts as cached, whatever was learned of the replica's tokens, even from
+ * prompts shorter than the cached text. */
 static void no_more_is_believed_cached_than_the_prompt_has(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* No memory: a router is made, learns its replicas and models, chooses, explains and is
+/* Out of memory: a router is made, learns replicas and models, chooses, explains and is
  * displayed. */
 #include "node/replica/model.h"
 #include "tests/lib/failmalloc.h"

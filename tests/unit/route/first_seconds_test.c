@@ -1,5 +1,5 @@
-/* Knowledge of replicas in the first seconds: of those without streaming, and of fast but full ones
- * (docs/adr/0042). */
+/* Knowledge of replicas in the first seconds: of replicas without streaming, and of fast but full
+ * replicas (docs/adr/0042). */
 #include "node/route/router_internal.h"
 #include "tests/lib/router_help.h"
 
@@ -42,19 +42,20 @@ static void answers_that_should_have_ended_tell(void **state)
     assert_near(uncached_s(r, 0, START_MS + SECOND), uncached_s(r, 1, START_MS + SECOND), 1e-6);
     double late = uncached_s(r, 0, START_MS + 120 * SECOND);
     double fair = uncached_s(r, 1, START_MS + 120 * SECOND);
-    /* Eight answers of 0.2 and 256 x 0.02 s each for 120 s: 180, for none that ended, and two. */
+    /* Eight answers of 0.2 + 256 x 0.02 s each, for 120 s: 180 should have ended. None has, and two
+     * count as the least: 180 / 2 = 90. */
     assert_near(late, 90 * fair, 0.1 * late);
     alone_destroy(r);
 }
 
-/* The more answers have ended there, the less the open ones prove: some are long. */
+/* The more answers have ended there, the less the open answers prove: some are long. */
 static void they_tell_less_where_many_have_ended(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 2);
     for (unsigned i = 0; i < 8; i++)
         (void)send_whole(r, i, 0, START_MS);
-    uint64_t later = START_MS + 12 * SECOND; /* 18 should have ended */
+    uint64_t later = START_MS + 12 * SECOND; /* 18 answers should have ended */
     assert_true(uncached_s(r, 0, later) > 5 * uncached_s(r, 1, later));
     r->replicas[0].room.ended = 8;
     assert_true(uncached_s(r, 0, later) < 2 * uncached_s(r, 1, later));
@@ -63,8 +64,8 @@ static void they_tell_less_where_many_have_ended(void **state)
     alone_destroy(r);
 }
 
-/* The predicted time of a prompt at replica 0, once the first byte of a stream came after so many
- * milliseconds. `watched`: the rendering of its client's prompts is still unknown. */
+/* The predicted time of a prompt at replica 0, once the first byte of a stream came after
+ * `first_ms`. `watched`: the rendering of the client's prompts is still unknown. */
 static double takes_s(uint64_t first_ms, bool watched)
 {
     struct node_router *r = make("cache_aware", 2);
@@ -80,7 +81,7 @@ static double takes_s(uint64_t first_ms, bool watched)
     return seconds;
 }
 
-/* The cache had a prompt with a changing first line that no model sees, unknown to the router. Its
+/* The cache had a prompt with a changing first line that no model sees, unknown to the router. The
  * replica was believed 45 times as fast as the others, and drew two conversations of 100,000
  * tokens. */
 static void a_hit_that_nobody_knew_of_is_no_speed(void **state)
@@ -92,7 +93,7 @@ static void a_hit_that_nobody_knew_of_is_no_speed(void **state)
     assert_near(takes_s(2000, true), takes_s(2000, false), 1e-6); /* a hit is never slow */
 }
 
-/* Replica 0 decodes twice as fast and has as much as it ever ran; 1 is idle. */
+/* Replica 0 decodes twice as fast and has as much as it ever ran; replica 1 is idle. */
 static struct node_router *fast_and_full(void)
 {
     struct node_router *r = make("cache_aware", 2);
@@ -120,8 +121,8 @@ static double decode_s(struct node_router *r, unsigned replica)
     return seconds;
 }
 
-/* Engines that are twice as fast drew all long answers, beyond their capacity, while slower ones
- * were idle. */
+/* Engines twice as fast drew all long answers, beyond their capacity, while slower engines were
+ * idle. */
 static void shorter_steps_draw_nothing_beyond_what_runs(void **state)
 {
     (void)state;
@@ -135,7 +136,7 @@ static void shorter_steps_draw_nothing_beyond_what_runs(void **state)
     alone_destroy(r);
 }
 
-/* If the other would begin later, that is no better place. */
+/* The other replica is no better place if the answer would begin later there. */
 static void but_not_where_the_other_begins_later(void **state)
 {
     (void)state;

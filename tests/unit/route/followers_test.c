@@ -1,4 +1,4 @@
-/* Requests with an equal beginning that come together: a copy of their prefix serves all of them
+/* Simultaneous requests with an equal beginning: a copy of the prefix serves all of them
  * (docs/adr/0043). */
 #include "node/route/followers.h"
 
@@ -35,7 +35,8 @@ static void the_last_eight_are_remembered(void **state)
     assert_int_equal(node_followers_within(&f, 7, 2, 20), 2); /* of 18 and 19 */
 }
 
-/* Each has two rows to choose from: of other requests for them the latest stays. */
+/* Each key has two possible rows. When a third key needs a row, it takes the row unused for
+ * longest. */
 static void a_burst_outlives_what_comes_beside_it(void **state)
 {
     (void)state;
@@ -50,8 +51,8 @@ static void a_burst_outlives_what_comes_beside_it(void **state)
     assert_int_equal(node_followers_within(&f, 7 + 2 * ROWS, 1000, 1003), 1);
 }
 
-/* Both replicas have work. A single request that has its prefix computed again holds up the other
- * replica's requests; each request of a burst holds up only a part. */
+/* Both replicas have work. A single request with a recomputed prefix holds up the other replica's
+ * requests; each request of a burst holds up only a part. */
 static void a_burst_is_no_tenant(void **state)
 {
     (void)state;
@@ -76,7 +77,7 @@ static void a_burst_is_no_tenant(void **state)
     root = explain(r, &request, now);
     double among = explained(root, 1, "decode_s");
     json_decref(root);
-    assert_true(alone > 1.2); /* one runs there, and 20,000 tokens take two seconds */
+    assert_true(alone > 1.2); /* a request runs there, and 20,000 tokens take 2 s */
     assert_true(among < 0.4 * alone);
     node_router_check(r);
     alone_destroy(r);
@@ -96,14 +97,14 @@ static void each_of_the_other_routers_has_as_many(void **state)
     for (unsigned routers = 1; routers <= 4; routers *= 4) {
         r->routers = routers;
         json_t *root = explain(r, &request, START_MS);
-        assert_near(explained(root, 0, "followers"), 0, 0);           /* nothing is copied there */
-        assert_near(explained(root, 1, "followers"), 2 * routers, 0); /* the first knew no prefix */
+        assert_near(explained(root, 0, "followers"), 0, 0);           /* no copy is needed there */
+        assert_near(explained(root, 1, "followers"), 2 * routers, 0); /* the first had no prefix */
         json_decref(root);
     }
     alone_destroy(r);
 }
 
-/* Another attempt of a request is no follower of that request. */
+/* Another attempt of a request does not follow the first attempt. */
 static void a_retry_does_not_follow_itself(void **state)
 {
     (void)state;

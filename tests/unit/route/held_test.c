@@ -1,4 +1,4 @@
-/* Beliefs about a cache after prompts that the engine never computed, and after answers with cached
+/* Beliefs about a cache after prompts never computed by the engine, and after answers with cached
  * tokens. */
 #include "base/check.h"
 #include "tests/lib/router_help.h"
@@ -25,13 +25,13 @@ static void what_was_refused_pushes_nothing_out(void **state)
         end(r, &d, NODE_OUTCOME_OK, false, now + 5); /* 400: the context is too long */
         assert_true(cached(r, prompt(1, 20000), now + 6) > 19000);
     }
-    for (unsigned i = 0; i < 5; i++) { /* the same again and again, over some generations */
+    for (unsigned i = 0; i < 5; i++) { /* the same prompt again and again, over some generations */
         uint64_t now = START_MS + 30000 + i * 10000ull;
         struct node_decision d = choose(r, prompt(14, 90000), now);
         end(r, &d, NODE_OUTCOME_OK, false, now + 5);
         assert_true(cached(r, prompt(1, 20000), now + 6) > 19000);
     }
-    /* The prompt still counts as cached at its replica: prompts with the same beginning stay
+    /* The prompt still counts as cached at the replica: prompts with the same beginning stay
      * together. */
     assert_true(cached(r, prompt(14, 90000), START_MS + 80000) > 85000);
     /* Computed prompts count. */
@@ -51,14 +51,14 @@ static void what_was_given_up_in_the_queue_pushes_nothing_out(void **state)
     end(r, &second, NODE_OUTCOME_CLIENT_GONE, false, now + 1000);
     node_router_first_byte(r, first.booking, now + 6000);
     assert_true(cached(r, prompt(1, 20000), now + 6001) > 19000);
-    /* A request with an answer begun was computed, whatever happened to its client. */
+    /* A request whose answer began was computed, whatever happened to the client. */
     end(r, &first, NODE_OUTCOME_CLIENT_GONE, true, now + 7000);
     assert_true(cached(r, prompt(2, 60000), now + 7001) > 58000);
     alone_destroy(r);
 }
 
-/* Some engines omit cached tokens if there are none: then a miss taught nothing, and one reported
- * hit turned the counters off. */
+/* Some engines omit cached tokens if there are none: then a miss taught nothing, and a single
+ * reported hit turned the counters off. */
 static void none_reported_is_zero_once_some_were(void **state)
 {
     (void)state;
@@ -116,8 +116,8 @@ static void the_block_is_learned_from_answers(void **state)
     alone_destroy(r);
 }
 
-/* vLLM with --disable-log-stats does not report its size. A real cache of 1,248 tokens was believed
- * to have 1,480: the settings' 400,000 had a weight of 2 %, whatever the evidence. */
+/* vLLM with --disable-log-stats does not report the cache's size. A real cache of 1,248 tokens was
+ * believed to have 1,480: the settings' 400,000 had a weight of 2 %, whatever the evidence. */
 static void a_size_that_nobody_tells_is_found(void **state)
 {
     (void)state;
@@ -150,7 +150,7 @@ static void a_size_that_nobody_tells_is_found(void **state)
 }
 
 /* vLLM with --kv-cache-metrics: evicted blocks had been unused for a minute. So the cache has
- * everything used within a minute, whatever its reported size. */
+ * everything used within a minute, whatever the reported size. */
 static void evictions_show_the_size(void **state)
 {
     (void)state;
@@ -240,7 +240,7 @@ static void what_continues_a_stored_response_teaches_nothing(void **state)
     alone_destroy(r);
 }
 
-/* Some of a prompt's tokens are estimated; those of a beginning that an answer reported are
+/* Some of a prompt's tokens are estimated; the tokens of a beginning reported by an answer are
  * exact. */
 static void what_answers_told_is_known_to_the_token(void **state)
 {
@@ -265,7 +265,7 @@ static struct chain *parted(unsigned points, uint64_t other)
     return chain;
 }
 
-/* A shared system text: the first prompt to leave the text reported its length. */
+/* A shared system text: the first prompt to leave the text reported the length. */
 static void where_prompts_part_is_known_to_the_token(void **state)
 {
     (void)state;
@@ -278,7 +278,7 @@ static void where_prompts_part_is_known_to_the_token(void **state)
     int64_t told = (int64_t)least + 17;
     done_with(r, d, &(struct node_usage){20000, told, 50, {0}}, START_MS + 1100);
     assert_near(cached(r, parted(points, 2), START_MS + 2000), (double)told, 0);
-    /* A prompt that ends there, too, is no evidence about the fork of others. */
+    /* A prompt with the same end is no evidence about the fork of others. */
     struct chain *end = prompt(1, 20000);
     end->length = (uint16_t)points;
     d = choose(r, end, START_MS + 3000);
@@ -294,8 +294,8 @@ static void parts_with(struct node_router *r, unsigned points, uint64_t other, i
     done_with(r, d, &(struct node_usage){20000, told, 50, {0}}, now_ms + 100);
 }
 
-/* With two real vLLM, one answer found half of a shared text. From then on all others were expected
- * to find half. */
+/* With two real vLLM, an answer found half of a shared text. From then on all other prompts were
+ * expected to find half. */
 static void what_gave_way_says_nothing_of_where_prompts_part(void **state)
 {
     (void)state;
@@ -309,8 +309,8 @@ static void what_gave_way_says_nothing_of_where_prompts_part(void **state)
     assert_near(cached(r, parted(points, 9), START_MS + 2500), (double)told - 30, 0);
     parts_with(r, points, 3, told, START_MS + 3000);
     assert_near(cached(r, parted(points, 9), START_MS + 3500), (double)told, 0);
-    /* A part of the first prompt's own text is left. Others go on from the shared text as
-     * before. */
+    /* Only a part of the first prompt's own text is still cached. Others go on from the shared text
+     * as before. */
     done(r, choose(r, prompt(2, 80000), START_MS + 30000), START_MS + 31000);
     parts_with(r, points, 4, told, START_MS + 60000);
     assert_near(cached(r, parted(points, 1), START_MS + 60500), (double)told, 0);

@@ -1,4 +1,4 @@
-/* The router that reads an engine's KV-cache events, and the one on standby. */
+/* The router reading an engine's KV-cache events, and the router on standby. */
 #include "node/route/router_internal.h"
 #include "tests/lib/test.h"
 #include "tests/unit/route/kv_events_world.h"
@@ -8,7 +8,7 @@ static unsigned ahead_of(struct world *w, unsigned router)
     return router_at(w, router)->replicas[0].turn_events.ahead;
 }
 
-/* A router that does not read, or is of a release without events, is passed over. */
+/* A router without a subscription, or of a release without events, is passed over. */
 static void those_that_read_stand_in_an_order(void **state)
 {
     (void)state;
@@ -28,7 +28,7 @@ static void those_that_read_stand_in_an_order(void **state)
     world_close(&w);
 }
 
-/* A late router does not pass one that knows the contents, and passes others. */
+/* A late router does not pass a router that knows the contents, and passes others. */
 static void those_that_know_stand_in_the_same_order(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* KV-cache events at the router: tidings while some are live, and the effect of the reader's
+/* KV-cache events at the router: tidings while some feeds are live, and the effect of the reader's
  * reports on decisions. */
 #include "node/route/kv_events.h"
 
@@ -13,8 +13,8 @@ enum { LIVE_MS = START_MS + 1000 };
 
 struct ear {
     unsigned paths, points, told;
-    uint64_t last; /* id of the last point, */
-    bool joined;   /* and each path began at the end of the one before */
+    uint64_t last; /* id of the last point */
+    bool joined;   /* each path began at the end of the path before */
     uint64_t parent;
     struct kv_told answer;
 };
@@ -86,7 +86,7 @@ static void checkpoints_are_told_once(void **state)
     assert_int_equal(e.paths, 1);
     done(r, choose(r, prompt(1, 100000), START_MS + 2000), START_MS + 2100);
     assert_true(e.joined && e.last == last);
-    assert_int_equal(e.points, points); /* only the rest, behind the last one sent */
+    assert_int_equal(e.points, points); /* only the points behind the last point sent */
     assert_int_equal(e.told, 3);
     e.paths = e.points = 0;
     done(r, choose(r, prompt(1, 100000), START_MS + 200000), START_MS + 210000);
@@ -147,9 +147,8 @@ static void an_answer_is_told_with_its_times_and_tokens(void **state)
 
 /* --- effects of its reports ------------------------------------------------------------------ */
 
-/* All behind that point. */
-/* Answers for which an engine with blocks of 16 tokens must store one, so that its feed must report
- * it. They are counted whether events are live or not. */
+/* Answers for which an engine with blocks of 16 tokens must store a block, so that the feed must
+ * report the block. The answers are counted whether events are live or not. */
 static void answers_that_store_blocks_are_counted(void **state)
 {
     (void)state;
@@ -184,7 +183,7 @@ static void what_is_gone_counts_as_gone(void **state)
     assert_true(all > 19000);
     for (unsigned left = chain->length; left-- > 0;) {
         gone_from(r, chain, left);
-        assert_near(cached(r, chain, LIVE_MS), all, 0); /* no report says that they count */
+        assert_near(cached(r, chain, LIVE_MS), all, 0); /* no report says they count */
         node_router_events_live(r, 0, true);
         double held = cached(r, chain, LIVE_MS);
         uint32_t blocks = left > 0 ? chain->points[left - 1].blocks : 0;
@@ -219,7 +218,7 @@ static void what_is_held_is_used(void **state)
     alone_destroy(r);
 }
 
-/* By inference the prompt was evicted; the engine's events deny that. */
+/* By inference the prompt was evicted; the engine's events deny it. */
 static void what_is_present_counts_though_it_is_old(void **state)
 {
     (void)state;
@@ -301,8 +300,8 @@ static struct node_decision choose_again(struct node_router *r, struct node_deci
     return d;
 }
 
-/* For a vLLM with live events, if all parents of its blocks are known here; and its tokens go to
- * the reader. */
+/* Tokens are requested from a vLLM with live events, if all parents of the blocks are known here;
+ * the reader gets the tokens. */
 static void whose_tokens_may_be_asked_for(void **state)
 {
     (void)state;
@@ -398,7 +397,7 @@ static void one_reads_and_all_tell_it_and_believe_it(void **state)
     assert_true(e.told == 1 && e.answer.slot == 0 && e.answer.prompt_tokens == 20000);
     assert_int_equal(e.answer.end, e.last);
     assert_int_equal(reader->events.passed_over, 0);
-    /* A router keeps its own to itself: no other router reads. */
+    /* The reader sends no tidings of own requests: no other router reads. */
     world_finish(&w, 0, world_choose(&w, 0, &chain), &no_usage);
     crdt_state_stats(reader->crdt, &after);
     assert_int_equal(e.told, 2);
@@ -414,7 +413,7 @@ static void one_reads_and_all_tell_it_and_believe_it(void **state)
     assert_int_equal(other->lengths[0], chain.length / 2);
     assert_true(world_agrees(&w));
 
-    /* Tidings of no replica here, or invalid ones. */
+    /* Tidings of no replica here, or invalid tidings. */
     const struct kv_told told = {.sent_ms = 1, .ended_ms = 1};
     uint8_t bytes[KV_TOLD_BYTES_MAX];
     struct wire_writer out = wire_writer_of(bytes, sizeof bytes);
@@ -427,7 +426,7 @@ static void one_reads_and_all_tell_it_and_believe_it(void **state)
     assert_int_equal(reader->events.passed_over, 3);
     assert_int_equal(e.told, 2);
 
-    /* The reader dies: its reports stay, and do not count. */
+    /* The reader dies: the reports stay, and do not count. */
     world_kill(&w, 0);
     world_run(&w, 10 * S);
     assert_false(node_router_events_are_live(other, 0));
@@ -436,7 +435,7 @@ static void one_reads_and_all_tell_it_and_believe_it(void **state)
     world_close(&w);
 }
 
-/* A router that begins to read gets everything again that only this one had read. */
+/* A router that begins to read gets everything again that only this router had read. */
 static void a_router_that_begins_to_read_hears_it_all(void **state)
 {
     (void)state;
@@ -469,7 +468,7 @@ static void a_router_that_begins_to_read_hears_it_all(void **state)
     world_close(&w);
 }
 
-/* With one engine, no router knew the requests of the reader when it died. */
+/* With a single engine, no router knew the requests of the reader when it died. */
 static void one_that_stands_by_hears_of_the_readers_requests(void **state)
 {
     (void)state;
@@ -488,7 +487,7 @@ static void one_that_stands_by_hears_of_the_readers_requests(void **state)
     world_close(&w);
 }
 
-/* After a cache is lost, another router's report of its events no longer counts. */
+/* After a cache is lost, another router's report of live events no longer counts. */
 static void a_report_is_of_one_cache(void **state)
 {
     (void)state;

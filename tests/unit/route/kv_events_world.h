@@ -1,4 +1,4 @@
-/* Several routers that read one engine's KV-cache events, in virtual time. */
+/* Several routers reading an engine's KV-cache events, in virtual time. */
 #ifndef TESTS_UNIT_ROUTE_KV_EVENTS_WORLD_H
 #define TESTS_UNIT_ROUTE_KV_EVENTS_WORLD_H
 
@@ -19,7 +19,7 @@ static inline void all_hear(struct world *w, unsigned routers)
     world_run(w, 3 * S);
 }
 
-/* So many routers, each of which could read the events of the one engine. */
+/* Routers, each able to read the events of the only engine. */
 static inline void readers_open(struct world *w, unsigned routers)
 {
     world_open(w, routers, 1);

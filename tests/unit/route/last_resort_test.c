@@ -1,4 +1,4 @@
-/* All replicas of the model are down: the one that is tried, and the cases in which none is. */
+/* All replicas of the model are down: the tried replica, and the cases without any. */
 #include "tests/lib/router_help.h"
 
 enum { REPLICAS = 2 };
@@ -103,7 +103,8 @@ static void neither_beyond_the_limit_nor_twice(void **state)
     alone_destroy(r);
 }
 
-/* A replica that never listed its models is no resort for a name that another would have listed. */
+/* A replica that never listed models is no resort for a name if another replica would have listed
+ * it. */
 static void not_for_a_name_that_nobody_lists(void **state)
 {
     (void)state;
@@ -119,7 +120,7 @@ static void not_for_a_name_that_nobody_lists(void **state)
     assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
     assert_int_equal(d.replica, 1);
     node_router_finish(r, d.booking, NODE_OUTCOME_NOT_SENT, NULL, START_MS);
-    /* It is a resort for a request without a model, and for one without an alternative. */
+    /* It is a resort for a request without a model, and for a request without an alternative. */
     const struct node_replica_set excluded = {{1}};
     for (unsigned i = 0; i < 2; i++) {
         request.model = i == 0 ? SLICE("") : SLICE("typo");

@@ -1,6 +1,5 @@
 /* Engines count the last use of a prompt's blocks from the end of the answer: until then the blocks
- * are in use. A router that counts from the choice believes the prompts of long answers gone too
- * early. */
+ * are in use. Counted from the choice, prompts of long answers would be believed gone too early. */
 #include "tests/lib/router_help.h"
 
 enum { ANSWER_MS = 60000 };

@@ -1,4 +1,4 @@
-/* Several routers' knowledge of one shared replica, in virtual time. */
+/* Several routers' knowledge of a shared replica, in virtual time. */
 #include <math.h>
 #include <stdio.h>
 
@@ -115,11 +115,11 @@ static void assert_near(double actual, double expected, double share)
         fail_msg("%g is not %g", actual, expected);
 }
 
-/* The replica always has work from all of them; each still learns from its own timings. */
+/* The replica always has work from all routers; each router still learns from its own timings. */
 static void timings_among_others_work_teach(void **state)
 {
     (void)state;
-    static const unsigned outputs[] = {50, 400}; /* four fifths of its time, one third */
+    static const unsigned outputs[] = {50, 400}; /* prompts take 4/5 of the time, or 1/3 */
     for (unsigned run = 0; run < ARRAY_LEN(outputs); run++) {
         struct world c;
         struct engine e = {.output = outputs[run]};
@@ -140,9 +140,9 @@ static void timings_among_others_work_teach(void **state)
     }
 }
 
-/* A queue formed before the replica was known to be five times slower than believed. A fifth of its
- * prompts' time was deducted from the first streams' time, and the rest was believed to be its
- * steps: 0.4 s instead of 0.012 s. No stream between so many prompts ever corrected that. */
+/* A queue formed before the replica was known to be five times slower than believed. A fifth of the
+ * prompts' time was deducted from the first streams' time, and the rest was believed to be steps:
+ * 0.4 s instead of 0.012 s. No stream between so many prompts ever corrected this. */
 static void a_line_at_a_slow_engine_is_not_its_pace(void **state)
 {
     (void)state;
@@ -156,15 +156,16 @@ static void a_line_at_a_slow_engine_is_not_its_pace(void **state)
     world_close(&c);
 }
 
-/* Requests one after the other at the routers in turn. Each is a prompt of 5,000 tokens, then the
- * prompt of so many requests before, which is cached if its engine has room for so many. `told`:
- * answers report that; otherwise only the engine's counters do, which each router reads. */
+/* Requests one after the other, at each router in turn: first a prompt of 5,000 tokens, then a
+ * repetition of the prompt a given number of requests before. The repeated prompt is cached if the
+ * engine has room for all prompts in between. `told`: answers report cached tokens; otherwise only
+ * the engine's counters do, which each router reads. */
 enum { PROMPTS_REPORTED = 80, PROMPTS_MAX = 1000 };
 struct service {
     struct world c;
     uint64_t came, seed;
     double queries, hits;
-    unsigned held; /* prompts with room in the engine's cache: those used last */
+    unsigned held; /* prompts with room in the engine's cache: the last used */
     uint64_t used[PROMPTS_MAX];
 };
 
@@ -210,7 +211,7 @@ static void ask(struct service *w, uint64_t seed, bool told)
         scrape_all(w);
 }
 
-/* Every other request repeats an earlier one. */
+/* Every other request repeats an earlier request. */
 static void service_run(struct service *w, unsigned requests, bool told)
 {
     for (unsigned i = 0; i < requests / 2; i++) {
@@ -262,7 +263,7 @@ static void a_window_in_which_the_routers_change_is_skipped(void **state)
     assert_true(k->cache.others.who != who && k->cache.window.who == k->cache.others.who);
     assert_true(k->cache.window.queries == w.queries);
     assert_true(k->belief.factor == before);
-    service_run(&w, 300, true); /* and continues with the remaining ones */
+    service_run(&w, 300, true); /* and continues with the remaining routers */
     assert_true(k->belief.factor < 0.7);
     world_close(&w.c);
 }
@@ -271,7 +272,8 @@ static void a_window_in_which_the_routers_change_is_skipped(void **state)
 
 static const double text_ratio = 7; /* bytes per token; 4 are believed at first */
 
-/* Prompts one after the other at one router, of a model of the replica, at this rate. */
+/* Prompts one after the other at router `router`, of a model of the replica, computed at
+ * `tokens_per_s`. */
 static void work(struct world *c, unsigned router, unsigned requests, double tokens_per_s)
 {
     static struct chain chain;
@@ -376,7 +378,7 @@ static void assert_held(const struct held *now, const struct held *then, double 
     assert_true(now->pace_samples > 0 && now->pace_samples <= then->pace_samples);
 }
 
-/* All routers apply the others' corrections of the size (see above): this uses that. */
+/* Makes all routers believe in half the size: each applies the others' corrections. */
 static void believe_half(struct world *c)
 {
     for (unsigned i = 0; i < c->count; i++) {
@@ -453,7 +455,7 @@ static void an_echo_changes_nothing(void **state)
     world_close(&c);
 }
 
-/* Seen by a router with few samples, while those with many have nothing to do. */
+/* Seen by a router with few samples, while the routers with many have nothing to do. */
 static void a_replica_that_gets_slower_is_followed_by_all(void **state)
 {
     (void)state;
@@ -478,8 +480,8 @@ static void a_replica_that_gets_slower_is_followed_by_all(void **state)
     world_close(&c);
 }
 
-/* Otherwise a router that has not yet noticed would report the old size to those that have, and
- * then get it back. */
+/* Otherwise a router that has not yet noticed would report the old size to the others, and then get
+ * it back. */
 static void a_lost_cache_takes_its_size_along(void **state)
 {
     (void)state;
@@ -502,7 +504,7 @@ static void a_lost_cache_takes_its_size_along(void **state)
     world_close(&c);
 }
 
-/* All routers had the prompt in their index within milliseconds; the cache never had it. */
+/* All routers had the prompt in their index within milliseconds; the cache never had the prompt. */
 static void what_one_was_refused_is_void_at_all(void **state)
 {
     (void)state;

@@ -16,12 +16,12 @@ static void a_suspect_becomes_poison_with_the_second_death(void **state)
     assert_false(node_poison_any(r));
     assert_int_equal(node_poison_died(r, 7, 0, false), NODE_POISON_SUSPECT);
     assert_true(node_poison_any(r));
-    /* Another request of the same bytes broke at the same death. */
+    /* Another request with the same bytes broke when the same engine died. */
     assert_int_equal(node_poison_died(r, 7, 0, false), NODE_POISON_SUSPECT);
     assert_int_equal(node_poison_died(r, 7, 1, false), NODE_POISON_SURE);
     assert_int_equal(node_poison_of(r, 7), NODE_POISON_SURE);
     assert_int_equal(node_poison_of(r, 8), NODE_POISON_NONE);
-    node_poison_cleared(r, 7); /* an answer that was late */
+    node_poison_cleared(r, 7); /* a late answer */
     assert_int_equal(node_poison_of(r, 7), NODE_POISON_SURE);
     assert_int_equal(node_poison_count(r), 1);
     node_poison_refused(r, 7);
@@ -45,7 +45,7 @@ static void an_answer_clears_a_suspect(void **state)
     node_poison_cleared(r, 7);
     assert_int_equal(node_poison_of(r, 7), NODE_POISON_NONE);
     assert_int_equal(node_poison_died(r, 7, 1, false),
-                     NODE_POISON_SUSPECT); /* from the beginning */
+                     NODE_POISON_SUSPECT); /* counted from the beginning */
     end(r);
 }
 
@@ -82,7 +82,7 @@ static void a_suspect_gets_an_idle_replica(void **state)
     assert_int_equal(place(r, NODE_COMPANY_ANY, -1, true, START_MS, &d), ERR_EXISTS);
     assert_int_equal(place(r, NODE_COMPANY_ANY, -1, false, START_MS, &d), ERR_OK);
     done(r, d, START_MS);
-    /* The replica that is kept for the suspect, once idle. */
+    /* The replica kept for the suspect, once idle. */
     assert_int_equal(place(r, NODE_COMPANY_ALONE, (int)a.replica, false, START_MS, &d), ERR_EXISTS);
     done(r, a, START_MS);
     assert_int_equal(place(r, NODE_COMPANY_ALONE, (int)b.replica, false, START_MS, &d), ERR_EXISTS);
@@ -97,7 +97,8 @@ static void a_suspect_gets_an_idle_replica(void **state)
     end(r);
 }
 
-/* None is idle. Suspects of one death meet no other of this router, nor one of another router. */
+/* No replica is idle. Suspects of the same death meet no other suspect of this router, nor a
+ * suspect of another router. */
 static void suspects_are_apart(void **state)
 {
     (void)state;
@@ -106,7 +107,7 @@ static void suspects_are_apart(void **state)
     for (unsigned i = 0; i < 4; i++)
         d[i] = choose(r, NULL, START_MS);
     for (unsigned i = 0; i < 4; i++)
-        r->replicas[i].turn.ahead = i != 2; /* the others' turn, but at one */
+        r->replicas[i].turn.ahead = i != 2; /* others' turn, except at replica 2 */
     for (unsigned i = 0; i < 4; i++) {
         assert_int_equal(place(r, NODE_COMPANY_RATHER_ALONE, -1, false, START_MS, &s), ERR_OK);
         assert_int_equal(s.replica, 2);

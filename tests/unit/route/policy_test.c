@@ -169,7 +169,7 @@ static void a_session_stays_where_it_is(void **state)
     }
     for (unsigned k = 0; k < 8; k++)
         assert_true(share[k] > 80 && share[k] < 180);
-    /* One replica goes: only its own sessions move. */
+    /* A replica goes: only the sessions there move. */
     memmove(&candidates[3], &candidates[4], 4 * sizeof candidates[0]);
     in.count = 7;
     for (unsigned i = 0; i < 1000; i++) {
@@ -201,7 +201,7 @@ static void prefix_hash_bounds_the_load(void **state)
     in.prefix_key = 12345;
     unsigned home = choose("prefix_hash", &in);
     assert_int_equal(choose("prefix_hash", &in), home);
-    /* 400 equal prompts that all stay in flight: no replica gets more than 1.25 times the mean. */
+    /* 400 equal prompts, all still in flight: no replica gets more than 1.25 times the mean. */
     for (unsigned i = 0; i < 400; i++)
         candidates[choose("prefix_hash", &in)].requests++;
     uint64_t total = 0;
@@ -221,7 +221,7 @@ static void prefix_hash_without_a_prompt_goes_by_load(void **state)
     assert_int_equal(choose("prefix_hash", &in), 2);
 }
 
-/* The number of choices of each of the first `count` in so many turns. */
+/* The number of choices of each of the first `count` replicas in `rounds` turns. */
 static void shares_of(const char *policy, struct node_policy_input *in, unsigned rounds,
                       unsigned *seen)
 {
@@ -232,7 +232,7 @@ static void shares_of(const char *policy, struct node_policy_input *in, unsigned
     }
 }
 
-/* With any policy: if nothing else distinguishes them, each gets the share of its weight. */
+/* With any policy: if nothing else distinguishes the replicas, each gets a share by weight. */
 static void work_follows_the_weights(void **state)
 {
     (void)state;
@@ -278,7 +278,7 @@ static void load_counts_by_weight(void **state)
         for (unsigned i = 0; i < 20; i++)
             assert_int_equal(choose(policies[p], &in), 0);
     }
-    /* Each replica has its own bound in prefix_hash. */
+    /* Each replica has a separate bound in prefix_hash. */
     candidates[0].requests = 4;
     candidates[1].requests = 7;
     in.load_bound = 1;
@@ -312,7 +312,7 @@ static void sessions_stay_when_another_gets_more_weight(void **state)
     assert_true(moved > 60 && moved < 200); /* 2/7 - 1/6 of them: 119 */
 }
 
-/* Among equal ones each router takes those of its share, and the cheapest of those. */
+/* Among equal replicas each router takes replicas of its share, and the cheapest of those. */
 static void routers_share_out_what_is_equal(void **state)
 {
     (void)state;
@@ -324,7 +324,7 @@ static void routers_share_out_what_is_equal(void **state)
         for (int i = 0; i < 20; i++)
             assert_int_equal(choose("cache_aware", &in) % 4, in.place);
     }
-    in.place = 4; /* has no share: any */
+    in.place = 4; /* no share: any replica */
     unsigned seen = 0;
     for (int i = 0; i < 200; i++)
         seen |= 1u << choose("cache_aware", &in);
@@ -332,16 +332,16 @@ static void routers_share_out_what_is_equal(void **state)
     in.place = 2;
     for (unsigned i = 0; i < 8; i++)
         candidates[i].cost = (struct node_cost){.queue_s = 0.1 * i, .total_s = 0.1 * i};
-    assert_int_equal(choose("cache_aware", &in), 0); /* none in its share is as good */
-    in.unseen_s = 0.4;                               /* the first three are filled up to 0.23 */
+    assert_int_equal(choose("cache_aware", &in), 0); /* none of the share is as good */
+    in.unseen_s = 0.4;                               /* the first three fill up to 0.23 */
     assert_int_equal(choose("cache_aware", &in), 2);
     in.place = 3;
-    assert_true(choose("cache_aware", &in) < 3); /* any of those */
-    in.routers = 1;                              /* alone a router sees everything */
+    assert_true(choose("cache_aware", &in) < 3); /* any of the three */
+    in.routers = 1;                              /* a single router sees everything */
     assert_int_equal(choose("cache_aware", &in), 0);
 }
 
-/* Others' work fills queues. That does not improve a cache without any part of the prompt. */
+/* Others' work fills queues. This does not improve a cache without any part of the prompt. */
 static void unseen_work_moves_nothing_from_its_cache(void **state)
 {
     (void)state;

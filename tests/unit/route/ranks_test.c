@@ -1,4 +1,4 @@
-/* Data-parallel ranks: one process, with as many caches and queues as ranks. */
+/* Data-parallel ranks: a single process, with as many caches and queues as ranks. */
 #include "node/replica/rank.h"
 
 #include "base/check.h"
@@ -15,7 +15,7 @@ static struct slice at(const struct node_router *r, unsigned replica)
     return node_router_replica_name(r, replica);
 }
 
-/* An address with its number of ranks in the settings. */
+/* An address with the number of ranks in the settings. */
 static struct node_router *make_ranks(const struct node_config *config)
 {
     struct node_router *r = alone_router(config);
@@ -33,7 +33,7 @@ static struct node_router *make_default(void)
     return make_ranks(&config);
 }
 
-/* Metrics of so many ranks; one is the busiest. */
+/* Metrics of `ranks` ranks; rank `busy` is the busiest. */
 static void read_metrics(struct node_router *r, unsigned ranks, unsigned busy, uint64_t now_ms)
 {
     struct node_scrape all = node_scrape_unknown, each[NODE_RANKS_MAX];
@@ -98,7 +98,7 @@ static void each_rank_has_its_own_cache(void **state)
     alone_destroy(r);
 }
 
-/* Requests to a rank that is down would be lost at all others of the process too. */
+/* Requests to a rank that is down would be lost at all other ranks of the process too. */
 static void one_process_is_up_or_down(void **state)
 {
     (void)state;
@@ -138,7 +138,7 @@ static void one_process_has_one_limit(void **state)
     alone_destroy(r);
 }
 
-/* Metrics each second: all ranks have work, and one counts no token. */
+/* Metrics each second: all ranks have work, and rank `still` counts no token. */
 static void read_of_ranks(struct node_router *r, int still, uint64_t now_ms)
 {
     struct node_scrape each[RANKS];
@@ -153,7 +153,7 @@ static void read_of_ranks(struct node_router *r, int still, uint64_t now_ms)
     node_router_ranks_scraped(r, 0, each, RANKS, now_ms);
 }
 
-/* One scheduler stands still: the others of its process stay in use. */
+/* The scheduler of a rank stands still: the other ranks of the process stay in use. */
 static void a_rank_that_stands_still_is_avoided_alone(void **state)
 {
     (void)state;
@@ -177,7 +177,7 @@ static void a_rank_that_stands_still_is_avoided_alone(void **state)
     for (unsigned i = 1; i < RANKS; i++)
         assert_int_equal(node_router_replica_stall(r, d[i].replica), NODE_STALL_NONE);
     node_router_finish(r, d[0].booking, NODE_OUTCOME_STALLED, NULL, at_ms);
-    for (unsigned i = 0; i < 5; i++) { /* the first prompt too, which is in the cache */
+    for (unsigned i = 0; i < 5; i++) { /* even the prompt cached by this rank */
         next = choose(r, prompt(0, 4000), at_ms);
         assert_int_not_equal(next.rank, d[0].rank);
         done(r, next, at_ms);
@@ -187,7 +187,7 @@ static void a_rank_that_stands_still_is_avoided_alone(void **state)
     alone_destroy(r);
 }
 
-/* A request that failed at one rank does not try the next one of the same process. */
+/* A request that failed at a rank does not try the next rank of the same process. */
 static void an_address_is_excluded_with_its_ranks(void **state)
 {
     (void)state;
@@ -221,7 +221,7 @@ static void a_restart_empties_all_of_them(void **state)
     alone_destroy(r);
 }
 
-/* Requests that engines do not let pin go to the address, and the engine balances them. */
+/* Requests that cannot be pinned go to the address, and the engine balances them. */
 static void what_cannot_be_pinned_goes_to_the_address(void **state)
 {
     (void)state;
@@ -234,7 +234,7 @@ static void what_cannot_be_pinned_goes_to_the_address(void **state)
     assert_int_equal(d.rank, -1);
     done(r, d, START_MS);
     request.unpinned = 0;
-    request.replica_wanted = 0; /* the maker of a stored response made that way */
+    request.replica_wanted = 0; /* as for the maker of a stored response */
     assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
     assert_int_equal(d.replica, 0);
     done(r, d, START_MS);
@@ -264,8 +264,8 @@ static void metrics_tell_how_many_there_are(void **state)
         busy += d.rank == 1;
         done(r, d, START_MS + 4000);
     }
-    assert_true(busy <= 1); /* until one was sent there the demand of such requests is unknown */
-    /* A rank missing from one reading is not gone; from the third on it is. */
+    assert_true(busy <= 1); /* a first request may go there, because the demand is unknown */
+    /* A rank missing from a reading or two is not gone; from the third on it is. */
     for (unsigned i = 0; i < 3; i++) {
         assert_int_equal(ranks_of(r), 3);
         read_metrics(r, 2, 1, START_MS + 5000 + 1000 * i);

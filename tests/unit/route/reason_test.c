@@ -66,7 +66,7 @@ static void test_words(void **state)
     says(&f, "holds 0 of 5210 prompt tokens; another holds more and is busier");
     f.reason = NODE_REASON_COLD;
     says(&f, "no replica holds any of 5210 prompt tokens; costs 0.020 s here, 0.050 s at c:3");
-    f.has_costs = false; /* of a policy that goes by none */
+    f.has_costs = false; /* a policy without costs */
     says(&f, "no replica holds any of 5210 prompt tokens");
     static const enum node_reason plain[] = {NODE_REASON_LOAD, NODE_REASON_MAKER, NODE_REASON_ONLY,
                                              NODE_REASON_DUE};

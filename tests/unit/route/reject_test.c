@@ -1,4 +1,5 @@
-/* Replicas that reject requests accepted by others: the choices of one router and of several. */
+/* Replicas that reject requests accepted by others: the choices of a single router and of
+ * several. */
 #include "base/check.h"
 #include "node/route/router_internal.h"
 #include "tests/lib/router_help.h"
@@ -25,7 +26,8 @@ static bool accepted(struct node_router *r, unsigned replica, uint64_t sent_ms)
                                 sent_ms);
 }
 
-/* The number of requests that go to each replica, of so many new ones that stay there. */
+/* Places `requests` new requests, which stay there, and counts the requests of each replica in
+ * `got`. */
 static void place(struct node_router *r, unsigned requests, bool again, uint64_t now_ms,
                   unsigned *got)
 {
@@ -55,7 +57,7 @@ static void what_rejects_gets_nothing(void **state)
     assert_true(s.avoided);
     assert_int_equal(s.until_ms, START_MS + NODE_REJECT_BACKOFF_MS);
     node_router_check(r);
-    /* A request that cannot be sent again is no trial; one that can is, and only one. */
+    /* A request is a trial if it can be sent again, but only one at a time. */
     uint64_t later = START_MS + NODE_REJECT_BACKOFF_MS;
     s = node_router_replica_standing(r, 1, later);
     assert_int_equal(s.why, NODE_STANDING_REJECTS);
@@ -90,7 +92,7 @@ static unsigned count_avoided(const struct node_router *r, unsigned replicas)
     return count;
 }
 
-/* The replica that rejects and is not avoided. */
+/* The rejecting replica that is not avoided. */
 static unsigned used_of(const struct node_router *r, unsigned replicas)
 {
     unsigned used = replicas;
@@ -110,8 +112,8 @@ static unsigned used_of(const struct node_router *r, unsigned replicas)
     return used;
 }
 
-/* More than half are detected: half of all are avoided. Another one gets its share of the requests
- * that can be sent again, and no more, though the queue is always empty. */
+/* More than half are detected: half of all are avoided. Another rejecting replica gets a share of
+ * the requests that can be sent again, and no more, though the queue is always empty. */
 static void at_most_half_are_avoided(void **state)
 {
     (void)state;
@@ -123,7 +125,7 @@ static void at_most_half_are_avoided(void **state)
     unsigned used = used_of(r, 4);
     for (unsigned i = 0; i < 32; i++)
         place(r, 1, true, START_MS + 10, got);
-    assert_in_range(got[used], 1, 8); /* no more than one of four, in its turn */
+    assert_in_range(got[used], 1, 8); /* at most one of four, in turn */
     assert_int_equal(got[used] + got[3], 32);
     place(r, 32, false, START_MS + 10, other);
     assert_int_equal(other[3], 32);
@@ -140,7 +142,7 @@ static void at_most_half_are_avoided(void **state)
     alone_destroy(r);
 }
 
-/* A rejection is verified at a replica that accepts such requests, if one is known. */
+/* A rejection is verified at a replica accepting such requests, if such a replica is known. */
 static void one_that_accepts_is_asked(void **state)
 {
     (void)state;
@@ -182,7 +184,7 @@ static void has_others(struct node_router *r, bool well, bool any)
 }
 
 /* The possible peer if the rejection is rather the replica's own fault. A replica in a back-off is
- * possible, but none that is full, stands still, rejects such requests itself, or is down. */
+ * possible, but none that is full, is stalled, rejects such requests itself, or is down. */
 static void a_back_off_is_no_matter_where_it_is_likely(void **state)
 {
     (void)state;
@@ -232,7 +234,7 @@ static void where_all_reject_half_are_used(void **state)
     alone_destroy(r);
 }
 
-/* For each model counted. */
+/* Half of the replicas of each model. */
 static void half_of_each_model(void **state)
 {
     (void)state;
@@ -281,7 +283,7 @@ static struct node_request for_model(const struct chain *chain, struct slice mod
     return request;
 }
 
-/* The number of 32 such requests that go there. */
+/* The number of 32 requests for `model` going to `replica`. */
 static unsigned got_for(struct node_router *r, unsigned replica, struct slice model)
 {
     static uint64_t asked = 1000000;
@@ -305,8 +307,8 @@ static bool caught_for(struct node_router *r, unsigned replica, struct slice mod
     return node_router_reject_contradicted(r, &x, START_MS);
 }
 
-/* An adapter is broken at one replica: the base stays. If a replica serves one model, under any
- * names, the whole replica is avoided at once. */
+/* An adapter is broken at a single replica: the base stays in use there. If a replica serves a
+ * single model, under any names, the whole replica is avoided at once. */
 static void an_adapter_that_is_broken_leaves_the_base_there(void **state)
 {
     (void)state;
@@ -326,7 +328,7 @@ static void an_adapter_that_is_broken_leaves_the_base_there(void **state)
     alone_destroy(r);
 }
 
-/* A full peer will have a place, and one that warms up takes one more. */
+/* A full peer will have a place soon, and a warming peer takes another request. */
 static void a_likely_rejection_waits_for_its_peer(void **state)
 {
     (void)state;
@@ -348,8 +350,8 @@ static void a_likely_rejection_waits_for_its_peer(void **state)
     alone_destroy(r);
 }
 
-/* Not by its peers, but by its own list: for that model alone, and other routers find out by
- * themselves. */
+/* A replica contradicts not the peers, but the replica's own list: it is avoided for the model
+ * alone, and other routers find out by themselves. */
 static void one_that_denies_what_it_lists_is_told(void **state)
 {
     (void)state;

@@ -13,7 +13,7 @@ static void a_whole_answer_is_judged_by_its_status(void **state)
     assert_int_equal(whole(200), NODE_RESULT_OK);
     assert_int_equal(whole(304), NODE_RESULT_OK);
     assert_int_equal(whole(400), NODE_RESULT_CLIENT_ERROR);
-    assert_int_equal(whole(429), NODE_RESULT_CLIENT_ERROR); /* of a key's limit, of an engine */
+    assert_int_equal(whole(429), NODE_RESULT_CLIENT_ERROR); /* a key's limit, or an engine's */
     assert_int_equal(whole(499), NODE_RESULT_CLIENT_ERROR);
     assert_int_equal(whole(500), NODE_RESULT_STATUS_5XX);
     assert_int_equal(whole(503), NODE_RESULT_STATUS_5XX);
@@ -52,7 +52,7 @@ static void an_error_event_is_no_end(void **state)
     assert_int_equal(node_result_of(&e), NODE_RESULT_CUT);
     e.event_status = 500;
     assert_int_equal(node_result_of(&e), NODE_RESULT_CUT);
-    e.event_status = 400; /* the request was wrong, and the head had gone out */
+    e.event_status = 400; /* an error in the request, after the head was sent */
     assert_int_equal(node_result_of(&e), NODE_RESULT_CLIENT_ERROR);
 }
 
@@ -61,13 +61,13 @@ static void what_the_client_did_is_no_failure(void **state)
     (void)state;
     struct node_ending e = {.answer = NODE_ANSWER_LEFT, .status = 200};
     assert_int_equal(node_result_of(&e), NODE_RESULT_CLIENT_GONE);
-    e.status = 502; /* without a reader */
+    e.status = 502; /* not read by the client */
     assert_int_equal(node_result_of(&e), NODE_RESULT_CLIENT_GONE);
     e = (struct node_ending){.answer = NODE_ANSWER_BY_CLIENT, .status = 200};
     assert_int_equal(node_result_of(&e), NODE_RESULT_CLIENT_ERROR);
 }
 
-/* A method that no engine has (501) or another version of HTTP (505) is no outage. */
+/* A method unknown to engines (501) or another version of HTTP (505) is no outage. */
 static void a_mistake_of_the_client_is_no_failure(void **state)
 {
     (void)state;

@@ -38,7 +38,7 @@ static void going_beyond_what_ever_ran_costs(void **state)
     uint64_t now = START_MS;
     begin(r, running, AT_ONCE, now);
     now += 10000;
-    assert_near(queue_s(r, now), 0, 1e-9); /* none has ended: load rises, as at first */
+    assert_near(queue_s(r, now), 0, 1e-9); /* no answer has ended: load rises, as at first */
     end(r, running, AT_ONCE, now);
 
     now += 1000;
@@ -48,11 +48,11 @@ static void going_beyond_what_ever_ran_costs(void **state)
     begin(r, running + AT_ONCE - 1, 1, now);
     now += 1000;
     double beyond_s = queue_s(r, now);
-    assert_true(beyond_s > 0.01); /* a tenth one */
+    assert_true(beyond_s > 0.01); /* 1 more than ran before */
     begin(r, running + AT_ONCE, 1, now);
     now += 1000;
     double next_s = queue_s(r, now);
-    assert_true(next_s > 0.5 * beyond_s && next_s < 1.5 * beyond_s); /* it ran: so does the next */
+    assert_true(next_s > 0.5 * beyond_s && next_s < 1.5 * beyond_s); /* and so does the next */
     end(r, running, AT_ONCE + 1, now);
     assert_near(queue_s(r, now), 0, 1e-9);
     alone_destroy(r);

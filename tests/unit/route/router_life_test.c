@@ -17,7 +17,7 @@ struct shadow {
 static bool may_serve(const struct shadow *s, unsigned k, const struct node_replica_set *excluded,
                       bool model_b)
 {
-    bool serves = !model_b || k % 2 == 0; /* even ones serve "b" too */
+    bool serves = !model_b || k % 2 == 0; /* even replicas serve "b" too */
     return serves && !s->draining[k] && !(excluded->words[0] >> k & 1) && s->up[k];
 }
 
@@ -31,7 +31,7 @@ static void check_choice(const struct shadow *s, int err, unsigned replica,
     assert_true(!any || may_serve(s, replica, excluded, model_b));
 }
 
-/* One life of a router: open requests, and the test's knowledge. */
+/* A router's life: open requests, and the test's knowledge. */
 struct life {
     struct node_router *r;
     const char *plain;
@@ -73,7 +73,7 @@ static void life_finish(struct life *l)
     unsigned at = (unsigned)prng_below(prng, l->count);
     enum node_outcome outcome = (enum node_outcome)prng_below(prng, 6);
     if (outcome == NODE_OUTCOME_ENGINE_BUSY)
-        outcome = NODE_OUTCOME_OK; /* has a test of its own */
+        outcome = NODE_OUTCOME_OK; /* tested elsewhere */
     struct node_usage usage = {(int64_t)prng_below(prng, 30000),
                                (int64_t)prng_below(prng, 30000),
                                (int64_t)prng_below(prng, 1000),
@@ -82,7 +82,7 @@ static void life_finish(struct life *l)
     unsigned replica = l->open[at].replica;
     bool down = node_router_replica_health(l->r, replica) == NODE_HEALTH_DOWN;
     if (outcome == NODE_OUTCOME_CONNECT_FAILED || outcome == NODE_OUTCOME_BROKEN)
-        l->s.up[replica] = l->s.up[replica] && !down; /* replica_test checks the moment */
+        l->s.up[replica] = l->s.up[replica] && !down; /* replica_test.c tests the moment */
     assert_true(down == !l->s.up[replica]);
     l->open[at] = l->open[--l->count];
 }
@@ -135,7 +135,7 @@ static void life_step(struct life *l, bool over)
     }
 }
 
-/* `plain`: shadow mode and a control, on and off; NULL: neither. */
+/* `plain`: the plain policy while shadow mode and a control group go on and off; NULL: neither. */
 static void random_life(const char *policy, const char *plain, uint64_t seed)
 {
     struct life l = {.r = make(policy, REPLICAS), .now = START_MS, .plain = plain};
@@ -169,7 +169,7 @@ static void no_policy_ever_breaks_the_invariants(void **state)
             random_life(*name, NULL, seed);
 }
 
-/* Reloads that change the mode while requests are under way, and explanations between. */
+/* Reloads with a change of mode while requests are under way, and explanations between. */
 static void nor_does_shadow_mode(void **state)
 {
     (void)state;
@@ -206,7 +206,7 @@ static void explaining_changes_nothing(void **state)
     alone_destroy(r);
 }
 
-/* Every line is a comment or `name{labels} value`, each name has HELP and TYPE before it. */
+/* Every line is a comment or `name{labels} value`; HELP and TYPE come before each name. */
 static void metrics_are_well_formed(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* A router's state for the number of a replica, when the number gets another owner. */
+/* A router's state for a replica number, when the number gets another owner. */
 #include "node/replica/model.h"
 #include "node/route/router.h"
 
@@ -20,7 +20,7 @@ static struct node_router *make_small(unsigned names_max)
 
 static uint64_t now_ms;
 
-/* Once a second, as the proxy does. */
+/* Ticks once a second, as the proxy does. */
 static void pass(struct node_router *r, uint64_t ms)
 {
     for (uint64_t until = now_ms + ms; now_ms < until; now_ms += 1000)
@@ -47,7 +47,7 @@ static bool shows(struct node_router *r, const char *text)
     return found;
 }
 
-/* The name is used, learned, and forgotten; another name gets its number. */
+/* The name is used, learned, and forgotten; another name gets the number. */
 static void a_number_that_is_used_again_is_as_new(void **state)
 {
     (void)state;
@@ -93,7 +93,7 @@ static void a_number_that_is_used_again_is_as_new(void **state)
     alone_destroy(r);
 }
 
-/* A denial of the old one lasts a minute, longer than its name. */
+/* A denial by the old replica lasts a minute, longer than the name. */
 static void what_it_denied_is_not_the_next_ones(void **state)
 {
     (void)state;
@@ -106,7 +106,7 @@ static void what_it_denied_is_not_the_next_ones(void **state)
     assert_true(name(r, "new:80") == slot);
     struct node_request request = request_of(NULL);
     request.model = SLICE("llama");
-    request.model_likely = true; /* leaves out those that denied it */
+    request.model_likely = true; /* leaves out replicas with a denial */
     struct node_decision d;
     assert_int_equal(node_router_place(r, &request, NULL, now_ms, &d), ERR_OK);
     done(r, d, now_ms);
@@ -131,7 +131,7 @@ static bool on_forgotten(void *context, unsigned replica)
     return proxy_idle;
 }
 
-/* A stream that outlasts its replica's name, and a connection that outlasts the stream. */
+/* A stream that outlasts the replica's name, and a connection that outlasts the stream. */
 static void what_is_under_way_keeps_its_number(void **state)
 {
     (void)state;

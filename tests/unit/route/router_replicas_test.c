@@ -21,7 +21,7 @@ static void replicas_have_unique_names(void **state)
         int len = snprintf(text, sizeof text, "more-%u", i);
         assert_int_equal(node_router_name(r, slice_of(text, (size_t)len), NODE_ENGINE_AUTO), i);
     }
-    node_router_tick(r, START_MS + 60000); /* among names added at once the keys would decide */
+    node_router_tick(r, START_MS + 60000); /* so that the names differ in age */
     assert_int_equal(node_router_name(r, SLICE("one too many"), NODE_ENGINE_AUTO), ERR_FULL);
     assert_slice_equal(node_router_replica_name(r, 1), "host-1:8000");
     assert_int_equal(node_router_replica_count(r), 1024);
@@ -96,7 +96,7 @@ static void a_full_replica_is_passed_over(void **state)
     }
 }
 
-/* A replica that warms up, or was busy, works: its room is used before any request waits. */
+/* A replica that warms up, or was busy, does work: it is used before any request waits. */
 static void nobody_waits_while_one_that_works_has_room(void **state)
 {
     (void)state;
@@ -109,14 +109,14 @@ static void nobody_waits_while_one_that_works_has_room(void **state)
         node_router_probed(r, k, (struct node_check){.ok = true}, START_MS);
     }
     struct node_replica *b = node_router_replica_at(r, 1);
-    b->trouble.back_ms = START_MS; /* takes 4 in its first second */
+    b->trouble.back_ms = START_MS; /* takes 4 in the first second */
     struct node_request request = request_of(prompt(1, 4000));
     struct node_decision d[13];
     unsigned taken[2] = {0};
     for (unsigned n = 0; n < 12; n++) {
         assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d[n]), ERR_OK);
         taken[d[n].replica]++;
-        assert_true(taken[1] <= 4 || taken[0] == 6); /* beyond its 4 when the other is full */
+        assert_true(taken[1] <= 4 || taken[0] == 6); /* more than 4 only if the other is full */
     }
     assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d[12]), ERR_AGAIN);
     unsigned there = d[11].replica == 1 ? 11 : 10;
@@ -125,7 +125,7 @@ static void nobody_waits_while_one_that_works_has_room(void **state)
     assert_int_equal(node_router_place(r, &request, NULL, START_MS + 250, &d[there]), ERR_OK);
     assert_int_equal(d[there].replica, 1);
     node_router_finish(r, d[there].booking, NODE_OUTCOME_ENGINE_BUSY, NULL, START_MS + 250);
-    for (unsigned n = 0; n < 12; n++) { /* one of its requests ends: room by its own metrics */
+    for (unsigned n = 0; n < 12; n++) { /* a request there ends, so there is room */
         if (n == there || d[n].replica != 1)
             continue;
         done(r, d[n], START_MS + 251);
@@ -209,7 +209,7 @@ static void a_busy_replica_is_avoided_for_a_second(void **state)
     alone_destroy(r);
 }
 
-/* A draining server answers its health check and fails each request at once: the queue is always
+/* A draining server answers the health check and fails each request at once: the queue is always
  * empty, which must not attract everything. */
 static void a_replica_that_fails_at_once_attracts_nothing(void **state)
 {
@@ -231,7 +231,7 @@ static void a_replica_that_fails_at_once_attracts_nothing(void **state)
     assert_true(failed < 10);
     assert_int_equal(node_router_replica_health(r, 1), NODE_HEALTH_UP);
     assert_true(node_router_replica_backing_off(r, 1, now));
-    /* Once the server works, one request shows that, and the others come too. */
+    /* Once the server works, a single request shows it, and the others come too. */
     now += 60000;
     unsigned served = 0;
     for (unsigned i = 0; i < 300; i++, now += 10) {
@@ -245,8 +245,8 @@ static void a_replica_that_fails_at_once_attracts_nothing(void **state)
 
 enum { THIRD = 3 };
 
-/* 100 requests a second for 30 s. Every third one at the first `bad` replicas of four ends with
- * this outcome, after its first token. Returns their number. */
+/* 100 requests a second for 30 s. At the first `bad` replicas of four, every third request ends
+ * with `outcome`, after the first token. Returns the number of such requests. */
 static unsigned ends_every_third(struct node_router *r, unsigned bad, enum node_outcome outcome,
                                  uint64_t *now)
 {
@@ -272,7 +272,7 @@ static void a_replica_that_breaks_a_share_of_its_answers_is_avoided(void **state
     uint64_t now = START_MS;
     assert_in_range(ends_every_third(r, 1, NODE_OUTCOME_BROKEN, &now), 1, 60); /* not 250 */
     assert_int_equal(node_router_replica_health(r, 0), NODE_HEALTH_UP);
-    /* A replica that works again is used as before: its failures are old by then. */
+    /* A replica is used as before once it works again: the failures are old by then. */
     now += 60000;
     unsigned served = 0;
     for (unsigned i = 0; i < 3000; i++, now += 10) {
@@ -285,7 +285,7 @@ static void a_replica_that_breaks_a_share_of_its_answers_is_avoided(void **state
     alone_destroy(r);
 }
 
-/* Failures of all replicas alike are no reason to avoid one. Nor are those that a request may
+/* Failures of all replicas alike are no reason to avoid one. Nor are failures that a request may
  * cause, nor a full queue: a client could empty a replica that way. */
 static void what_is_not_its_own_failure_makes_it_not_avoided(void **state)
 {
@@ -304,7 +304,7 @@ static void what_is_not_its_own_failure_makes_it_not_avoided(void **state)
     }
 }
 
-/* Removing and adding a replica means that it is repaired or replaced. */
+/* Removing and adding a replica means it is repaired or replaced. */
 static void one_that_is_added_again_starts_clean(void **state)
 {
     (void)state;
@@ -325,7 +325,7 @@ static void one_that_is_added_again_starts_clean(void **state)
     alone_destroy(r);
 }
 
-/* Requests that make every engine answer 500, in any number. */
+/* Requests answered with 500 by every engine, in any number. */
 static void clients_cannot_take_the_fleet_down(void **state)
 {
     (void)state;
@@ -357,7 +357,7 @@ static unsigned seen_of(struct node_router *r, const char *model, uint64_t now_m
     return seen;
 }
 
-/* Engines that require an API key: clients' requests are the only evidence of their models. */
+/* Engines with a required API key: clients' requests are the only evidence of their models. */
 static void a_replica_that_denied_a_model_is_passed_over(void **state)
 {
     (void)state;
@@ -371,7 +371,8 @@ static void a_replica_that_denied_a_model_is_passed_over(void **state)
     assert_int_equal(seen_of(r, "other", START_MS, 50), 3);
     assert_true(node_router_model_known(r, SLICE("m")));
     assert_int_equal(seen_of(r, "m", START_MS + NODE_MODELS_DENIED_MS, 50), 3);
-    /* Denied by all: one is still asked, but not again for the same request. */
+    /* All replicas denied the model: the router still asks a replica, but not again for the same
+     * request. */
     node_models_deny(node_router_model_table(r), 1, SLICE("m"), START_MS);
     node_models_deny(node_router_model_table(r), 0, SLICE("m"), START_MS);
     assert_int_equal(seen_of(r, "m", START_MS, 50), 3);
@@ -479,14 +480,14 @@ static void an_adapter_goes_where_its_base_is(void **state)
     }
     assert_true(seen[0] == 0 && seen[1] > 10 && seen[2] > 10 && seen[3] == 0);
     struct slice listed[] = {SLICE("base"), SLICE("base:poems")};
-    assert_int_equal(node_router_models(r, 0, listed, 2), ERR_OK); /* now one lists everything */
+    assert_int_equal(node_router_models(r, 0, listed, 2), ERR_OK); /* now it lists everything */
     assert_int_equal(node_router_place(r, &request, NULL, START_MS, &d), ERR_OK);
     assert_int_equal(d.replica, 0);
     alone_destroy(r);
 }
 
 /* An engine that loads adapters on demand is asked for unlisted names, and for names that others of
- * the same base list; its 404 counts. */
+ * the same base list; a 404 there counts. */
 static void unlisted_adapters_go_where_they_are_loaded_on_demand(void **state)
 {
     (void)state;

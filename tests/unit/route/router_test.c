@@ -37,7 +37,7 @@ static void terms_are_what_hand_arithmetic_says(void **state)
     assert_near(explained(root, with, "queue_s"), 1.5, 1e-6);
     assert_near(explained(root, with, "uncached_s"), 0.4096, 1e-6);
     assert_near(explained(root, with, "displaced_s"), 0, 0);
-    /* o = 256 expected, b = 30 ns, K = 20,000 + 128, n = 1 and at both replicas half of that. */
+    /* o = 256 expected, b = 30 ns, K = 20,000 + 128, n = 1 and at both replicas half as much. */
     assert_near(explained(root, with, "decode_s"),
                 (256 * 30e-9 * 20128 + 30e-9 * 4096 * 256 / 2 + 0.4096) * 8 / 8.5, 1e-6);
     assert_near(explained(root, without, "cost_s"), 0.4096, 1e-6);
@@ -60,7 +60,7 @@ static void terms_are_what_hand_arithmetic_says(void **state)
     alone_destroy(r);
 }
 
-/* A full cache costs the evicted blocks; an empty one costs nothing. */
+/* A full cache costs the evicted blocks; an empty cache costs nothing. */
 static void new_content_goes_where_there_is_room(void **state)
 {
     (void)state;
@@ -84,7 +84,7 @@ static void new_content_goes_where_there_is_room(void **state)
         assert_int_equal(d.replica, 1);
         done(r, d, START_MS + 15000);
     }
-    /* The oldest is believed evicted once others have taken its place. */
+    /* The oldest prompt is believed evicted once other prompts have taken its place. */
     request.replica_wanted = 0;
     for (unsigned i = 0; i < 4; i++) {
         struct node_decision d;
@@ -104,9 +104,9 @@ static void new_content_goes_where_there_is_room(void **state)
     alone_destroy(r);
 }
 
-/* Requests without a chain (short ones, or not understood) displace as much as others do, and must
- * see the present contents. On a machine that had been up for a month, after a start, with only
- * such requests, beliefs were never counted at all. */
+/* Requests without a chain (short, or not understood) displace as much as others do, and must see
+ * the present contents. On a machine up for a month, after a start with only such requests, beliefs
+ * were never counted at all. */
 static void short_prompts_see_what_is_there(void **state)
 {
     (void)state;
@@ -175,7 +175,7 @@ static void it_learns_what_the_engine_is_like(void **state)
     uint64_t now = START_MS;
     for (unsigned i = 0; i < 300; i++) {
         unsigned tokens = 3000 + i % 7 * 20000;
-        struct chain *chain = prompt(1000 + i, tokens * 3 / 4); /* bytes are 3 a token */
+        struct chain *chain = prompt(1000 + i, tokens * 3 / 4); /* 3 bytes a token */
         struct node_decision d = choose(r, chain, now);
         now += tokens * 1000ull / 2500;
         node_router_first_byte(r, d.booking, now);
@@ -232,8 +232,8 @@ static void token_ids_do_not_teach_bytes_per_token(void **state)
     alone_destroy(r);
 }
 
-/* A replica that serves two models, of 2 and of 4 bytes a token: the used share of the cache does
- * not depend on the next request's model. */
+/* A replica serves two models, of 2 and of 4 bytes a token: the used share of the cache does not
+ * depend on the next request's model. */
 static void a_belief_does_not_flip_between_models(void **state)
 {
     (void)state;
@@ -268,7 +268,7 @@ static void a_belief_does_not_flip_between_models(void **state)
 }
 
 /* A default that is far too low must not keep replicas unused for ever: they are believed to be
- * like those with evidence. (Seen in the simulator: one of eight replicas was never used.) */
+ * like replicas with evidence. (Seen in the simulator: one of eight replicas was never used.) */
 static void replicas_not_tried_are_believed_to_be_like_the_others(void **state)
 {
     (void)state;
@@ -306,8 +306,8 @@ static void a_prompt_that_has_not_begun_shows_how_slow_a_replica_is(void **state
     alone_destroy(r);
 }
 
-/* At a replica known to be fast, a prompt that has not begun proves nothing about speed, but shows
- * an obstacle: a full memory, a stall. The replica had no queue. */
+/* At a replica known to be fast, a prompt not yet begun proves nothing about speed, but shows an
+ * obstacle: a full memory, a stall. The replica had no queue. */
 static void a_prompt_that_is_late_is_a_line(void **state)
 {
     (void)state;
@@ -324,14 +324,14 @@ static void a_prompt_that_is_late_is_a_line(void **state)
     assert_near(explained(root, 0, "queue_s"), 0, 0);
     json_decref(root);
     root = explain(r, &request, now_ms + 5000);
-    assert_near(explained(root, 0, "queue_s"), 3.9, 0.01); /* its time twice, and the surplus */
+    assert_near(explained(root, 0, "queue_s"), 3.9, 0.01); /* the time twice, and the surplus */
     assert_near(explained(root, 0, "uncached_s"), 0.1, 0.01);
     json_decref(root);
     done(r, d, now_ms + 5000);
     alone_destroy(r);
 }
 
-/* Answers of 4xx and 5xx that computed nothing. */
+/* Answers of 4xx and 5xx without computing. */
 static void refused_requests_teach_nothing(void **state)
 {
     (void)state;
@@ -343,8 +343,8 @@ static void refused_requests_teach_nothing(void **state)
         node_router_finish(r, d.booking, i % 2 ? NODE_OUTCOME_OK : NODE_OUTCOME_ENGINE_ERROR, NULL,
                            START_MS + i + 1);
     }
-    /* As many tokens as were sent, all of them computed: if the window still had them, the belief
-     * would shrink. */
+    /* The engine counts as many tokens as were sent, all computed: if the window still had them,
+     * the belief would shrink. */
     s.prefix_queries = 1000000;
     assert_false(node_router_scraped(r, 0, &s, START_MS + 1000));
     json_t *root = replicas_json(r, START_MS);
@@ -359,7 +359,7 @@ static void refused_requests_teach_nothing(void **state)
     alone_destroy(r);
 }
 
-/* A retry without any replica left passes the first answer on: the request was routed. */
+/* A retry for which no replica is left passes the first answer on: the request was routed. */
 static void a_retry_without_a_replica_is_not_unroutable(void **state)
 {
     (void)state;
@@ -402,7 +402,7 @@ static void misses_of_what_was_just_used_say_nothing_of_the_size(void **state)
     alone_destroy(r);
 }
 
-/* The policy gets the session that the client named. */
+/* The policy gets the session named by the client. */
 static void a_session_stays_at_one_replica(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* The replicas that are asked: by the length of their contexts, and by the evidence about a model
- * that none of them serves. */
+ * that no replica serves. */
 #include "base/check.h"
 #include "node/route/discovered.h"
 #include "node/route/router_internal.h"
@@ -9,7 +9,7 @@ enum { SHORT = 4096, LONG = 131072 };
 
 static const struct slice model = SLICE("m");
 
-/* One replica for each context, which lists the model. */
+/* A replica for each context, which lists the model. */
 static struct node_router *router_of(const uint32_t *contexts, unsigned count)
 {
     struct node_router *r = make("random", count);
@@ -65,16 +65,16 @@ static void a_long_request_goes_where_it_fits(void **state)
     alone_destroy(r);
 }
 
-/* So that the client gets the engine's own error, from the longest context. */
+/* The client gets the engine's own error, from the longest context. */
 static void what_fits_none_goes_to_the_longest(void **state)
 {
     (void)state;
     struct node_router *r = router_of((const uint32_t[]){SHORT, 2 * SHORT, 1000}, 3);
     struct node_request request = long_request(1000000, 0);
     assert_int_equal(chosen(r, &request, ERR_OK), 2);
-    request = long_request(2000, 0); /* in doubt at all but the second */
+    request = long_request(2000, 0); /* may be too long for all but the second */
     assert_int_equal(chosen(r, &request, ERR_OK), 2);
-    request = long_request(4000, 0); /* in doubt everywhere */
+    request = long_request(4000, 0); /* may be too long for all */
     assert_int_equal(chosen(r, &request, ERR_OK), 2);
     alone_destroy(r);
 }
@@ -107,7 +107,7 @@ static void where_no_longer_one_is_up_the_short_one_is_tried(void **state)
     alone_destroy(r);
 }
 
-/* The request waits for room instead. */
+/* The request waits for a free place at the long replica instead. */
 static void a_full_long_one_is_waited_for(void **state)
 {
     (void)state;
@@ -161,7 +161,7 @@ static void who_refused_it_says_how_long_the_next_one_must_be(void **state)
     alone_destroy(r);
 }
 
-/* The process restarted, so /server_info described another one. */
+/* The process restarted, so /server_info described an earlier process. */
 static void another_list_ends_what_server_info_told(void **state)
 {
     (void)state;
@@ -255,7 +255,7 @@ static void one_that_never_listed_and_is_down_serves_nothing_new(void **state)
     (void)state;
     struct node_router *r = make("random", 2);
     assert_int_equal(node_router_models(r, 0, &model, 1), ERR_OK);
-    assert_int_equal(asked_for(r, "typo", START_MS), ERR_OK); /* 1 may serve it */
+    assert_int_equal(asked_for(r, "typo", START_MS), ERR_OK); /* replica 1 may serve it */
     node_router_probed(r, 1, (struct node_check){.refused = true}, START_MS);
     assert_int_equal(asked_for(r, "m", START_MS), ERR_OK);
     assert_int_equal(asked_for(r, "typo", START_MS), ERR_NOT_FOUND);
@@ -263,7 +263,7 @@ static void one_that_never_listed_and_is_down_serves_nothing_new(void **state)
     node_router_model_served(r, 1, SLICE("learned"));
     assert_int_equal(asked_for(r, "learned", START_MS + 600000), ERR_UNREACHABLE);
     assert_int_equal(asked_for(r, "learned:adapter", START_MS + 600000), ERR_NOT_FOUND);
-    assert_true(node_router_engine_found(r, 1, NODE_ENGINE_SGLANG)); /* names adapters so */
+    assert_true(node_router_engine_found(r, 1, NODE_ENGINE_SGLANG)); /* SGLang's adapter names */
     assert_int_equal(asked_for(r, "learned:adapter", START_MS + 600000), ERR_UNREACHABLE);
     struct node_labels labels = {.model = SLICE("label")};
     node_router_labels(r, 1, &labels);
@@ -289,7 +289,8 @@ static void where_no_list_is_known_one_that_is_down_may_serve_all(void **state)
     alone_destroy(r);
 }
 
-/* A replica that never listed its models may serve any: a guess, until some replica is known to. */
+/* A replica that never listed models may serve any: choosing it is a guess, if another replica is
+ * known to serve the model. */
 static void a_choice_that_is_a_guess(void **state)
 {
     (void)state;
@@ -298,7 +299,7 @@ static void a_choice_that_is_a_guess(void **state)
     request.model = SLICE("new");
     node_router_probed(r, 0, (struct node_check){.ok = true}, START_MS);
     node_router_probed(r, 1, (struct node_check){.ok = true}, START_MS);
-    assert_false(node_router_is_guess(r, &request, 0)); /* a list would add nothing */
+    assert_false(node_router_is_guess(r, &request, 0)); /* the other has no list either */
     assert_int_equal(node_router_models(r, 1, &model, 1), ERR_OK);
     assert_true(node_router_is_guess(r, &request, 0));
     assert_false(node_router_is_guess(r, &request, 1));
@@ -321,7 +322,7 @@ static void a_choice_that_is_a_guess(void **state)
     alone_destroy(r);
 }
 
-/* The replicas chosen at that time, a bit each, in many tries. */
+/* The replicas chosen at time `now_ms`, a bit each, in many tries. */
 static unsigned chosen_at(struct node_router *r, const struct node_request *request,
                           uint64_t now_ms)
 {
@@ -335,7 +336,7 @@ static unsigned chosen_at(struct node_router *r, const struct node_request *requ
     return set;
 }
 
-/* 0 lists the model, 1 lists nothing: 1 may be an engine, or a page. */
+/* Replica 0 lists the model, and replica 1 lists nothing: 1 may be an engine, or a page. */
 static void who_lists_it_goes_before_who_may_serve_anything(void **state)
 {
     (void)state;
@@ -348,7 +349,7 @@ static void who_lists_it_goes_before_who_may_serve_anything(void **state)
     request.no_guess = true;
     assert_int_equal(chosen_at(r, &request, now), 1);
     request.no_guess = false;
-    while (tried == 0) { /* after the first one there, others wait for a second */
+    while (tried == 0) { /* after the first request there, others wait for a second */
         struct node_decision d;
         assert_int_equal(node_router_place(r, &request, NULL, now, &d), ERR_OK);
         tried = d.replica == 1 ? now : 0;
@@ -361,11 +362,11 @@ static void who_lists_it_goes_before_who_may_serve_anything(void **state)
     assert_string_equal(left_out(root, 0), "has listed no models, and others list this one");
     json_decref(root);
     request.no_guess = false;
-    root = explain(r, &request, tried + 1000); /* as most requests find it */
+    root = explain(r, &request, tried + 1000); /* as most requests would be */
     assert_string_equal(left_out(root, 0), "has listed no models, and others list this one");
     json_decref(root);
     assert_int_equal(chosen_at(r, &request, tried + 1000), 3);
-    /* If no other is available, */
+    /* If replica 0 is down, only replica 1 is chosen. */
     node_router_probed(r, 0, (struct node_check){.refused = true}, now);
     assert_int_equal(chosen_at(r, &request, tried + 1001), 2);
     node_router_probed(r, 0, (struct node_check){.ok = true}, now);
@@ -375,7 +376,7 @@ static void who_lists_it_goes_before_who_may_serve_anything(void **state)
     assert_int_equal(node_router_place(r, &request, &excluded, tried + 1002, &d), ERR_OK);
     assert_int_equal(d.replica, 1);
     done(r, d, tried + 1002);
-    /* and once it has answered for the model. */
+    /* Once replica 1 has answered for the model, both are chosen. */
     node_router_model_served(r, 1, model);
     assert_int_equal(chosen_at(r, &request, tried + 1002), 3);
     node_models_doubt(node_router_model_table(r), 1, model);
@@ -385,7 +386,7 @@ static void who_lists_it_goes_before_who_may_serve_anything(void **state)
     alone_destroy(r);
 }
 
-/* As before: the others may also serve a model that one has answered. */
+/* Without a list nothing changes: the others may also serve a model answered by any replica. */
 static void where_nobody_lists_it_all_are_alike(void **state)
 {
     (void)state;
@@ -428,7 +429,7 @@ static void an_engine_that_answers_without_a_list(void **state)
     assert_int_equal(node_router_context(r, 0), 0);
     assert_false(node_router_models_none(r, 0, 404)); /* no news */
     node_router_model_served(r, 0, SLICE("own"));
-    assert_false(node_router_models_none(r, 0, 404)); /* as before: never lists */
+    assert_false(node_router_models_none(r, 0, 404)); /* still: never lists */
     assert_true(knows(r, "own"));
     node_router_models_stale(r, 0, true); /* perhaps a new process */
     assert_false(node_router_models_none(r, 0, 404));
@@ -444,7 +445,7 @@ static void an_engine_that_answers_without_a_list(void **state)
     alone_destroy(r);
 }
 
-/* The router has one source, of no replicas. */
+/* The router has a single source, which lists no replica. */
 static struct discover *sourced(struct node_router *r)
 {
     static struct log quiet;
@@ -499,7 +500,7 @@ static void sglang_gets_no_model_that_a_label_names(void **state)
     assert_int_equal(discover_source_labels(d, 0, &zero), ERR_OK);
     node_router_labels(r, 0, &own);
     assert_int_equal(asked_for(r, "typo", START_MS), ERR_OK);
-    assert_int_equal(asked_for(r, "x", START_MS), ERR_UNREACHABLE); /* without a list */
+    assert_int_equal(asked_for(r, "x", START_MS), ERR_UNREACHABLE); /* no list yet */
     assert_int_equal(node_router_models(r, 0, &model, 1), ERR_OK);
     assert_int_equal(asked_for(r, "typo", START_MS), ERR_OK);
     assert_int_equal(asked_for(r, "x", START_MS), ERR_UNREACHABLE);
@@ -508,7 +509,7 @@ static void sglang_gets_no_model_that_a_label_names(void **state)
     node_router_labels(r, 0, &loads);
     assert_int_equal(asked_for(r, "adapter", START_MS), ERR_OK);
     assert_int_equal(asked_for(r, "x", START_MS), ERR_UNREACHABLE);
-    own.model = SLICE("x"); /* the replica meant by the label, whatever the list */
+    own.model = SLICE("x"); /* the label means this replica, whatever the list */
     node_router_labels(r, 0, &own);
     assert_int_equal(asked_for(r, "x", START_MS), ERR_OK);
     node_router_sources(r, NULL);

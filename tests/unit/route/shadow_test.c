@@ -1,4 +1,5 @@
-/* Shadow mode and control: a plain policy routes, and the router's own is compared with it. */
+/* Shadow mode and control group: a plain policy routes, and the router's own policy is compared
+ * with it. */
 #include "node/route/shade.h"
 #include "tests/lib/router_help.h"
 
@@ -20,7 +21,7 @@ static struct node_router *make_with(bool shadow, double control_share)
     return r;
 }
 
-/* An answer with these cached tokens, reported. */
+/* An answer that reports `cached_share` of the prompt as cached. */
 static void answered(struct node_router *r, struct node_decision d, double cached_share,
                      uint64_t now_ms)
 {
@@ -41,7 +42,7 @@ static double share(const struct node_shadow_counts *c)
     return (double)c->cached_tokens / (double)c->prompt_tokens;
 }
 
-/* Turns of one conversation, which the plain policy spreads. */
+/* Turns of a conversation, which the plain policy spreads. */
 static uint64_t converse(struct node_router *r, uint64_t seed, unsigned turns, uint64_t now_ms)
 {
     for (unsigned i = 1; i <= turns; i++, now_ms += TURN_MS) {
@@ -69,7 +70,7 @@ static void the_policy_is_only_counted(void **state)
     assert_int_equal(s->sides[NODE_SHADOW_PLAIN].requests, 8);
     assert_int_equal(s->sides[NODE_SHADOW_POLICY].requests, 8);
     assert_near(share(&s->sides[NODE_SHADOW_PLAIN]), 0.1, 0.01);
-    /* All of a turn but its last 3,000 tokens: 28 parts of 36. */
+    /* All of a turn but the last 3,000 tokens: 28 parts of 36. */
     assert_near(share(&s->sides[NODE_SHADOW_POLICY]), 28.0 / 36, 0.03);
     assert_true(s->moved >= 5);
     assert_near(metric(r, "grapevine_shadow_moved_total"), (double)s->moved, 0);
@@ -77,7 +78,7 @@ static void the_policy_is_only_counted(void **state)
     alone_destroy(r);
 }
 
-/* The policy's queues are its own: two prompts at once do not go to the same replica, although the
+/* The policy has separate queues: two prompts at once do not go to the same replica, although the
  * plain policy has sent nothing there. */
 static void its_loads_are_its_own(void **state)
 {
@@ -90,7 +91,7 @@ static void its_loads_are_its_own(void **state)
     double queue_s = 0;
     for (unsigned i = 0; i < REPLICAS; i++)
         queue_s += explained(root, i, "queue_s");
-    assert_true(queue_s > 1); /* of the prompt that is computed there, in shadow */
+    assert_true(queue_s > 1); /* the prompt that is computed there in shadow */
     json_decref(root);
     answered(r, first, 0, now_ms + 30000);
     root = explain(r, &request, now_ms + 30010);
@@ -101,7 +102,7 @@ static void its_loads_are_its_own(void **state)
     alone_destroy(r);
 }
 
-/* No engine computes what is booked in shadow: prompts leave the line after their estimated time,
+/* No engine computes the shadow's bookings: prompts leave the queue after their estimated time,
  * though the plain policy's answers are late. */
 static void its_lines_move_by_time(void **state)
 {
@@ -150,8 +151,8 @@ static void believed_caches_are_apart(void **state)
     alone_destroy(r);
 }
 
-/* Started with shadow: off after the switch, or before the others: what these recorded in shadow
- * mode was taken for contents of caches, and pushed all else out of them. */
+/* Prompts recorded in shadow mode counted as contents of real caches, and pushed everything else
+ * out: at a router that switched shadow mode off, and at the others before they did. */
 static bool is_held(struct node_router *r, const struct node_request *request)
 {
     bool any = false;
@@ -161,8 +162,8 @@ static bool is_held(struct node_router *r, const struct node_request *request)
     return any;
 }
 
-/* Round robin puts later conversations into every cache, and all lose an idle one. The policy would
- * have left it alone in its cache. */
+/* Round robin puts later conversations into every cache, and all lose an idle conversation. The
+ * policy would have kept the idle conversation cached. */
 static void each_world_has_its_own_evictions(void **state)
 {
     (void)state;
@@ -211,7 +212,7 @@ static void each_world_has_its_own_room(void **state)
     alone_destroy(r);
 }
 
-/* A long answer's blocks were in use until its end, in both worlds. */
+/* A long answer's blocks were in use until the end, for the plain policy and for the shadow. */
 static void the_last_use_is_the_end_of_the_answer(void **state)
 {
     (void)state;
@@ -278,7 +279,7 @@ static void the_switch_finds_what_is_cached(void **state)
     alone_destroy(r);
 }
 
-/* Bookings of shadow mode that are open at the switch end all the same. */
+/* Open bookings of shadow mode end normally after the switch. */
 static void a_switch_under_way(void **state)
 {
     (void)state;
@@ -297,7 +298,7 @@ static void a_switch_under_way(void **state)
     alone_destroy(r);
 }
 
-/* The hour was shown under the name of the new policy. */
+/* The last hour's figures were shown under the name of the new policy. */
 static void another_plain_policy(void **state)
 {
     (void)state;
@@ -314,7 +315,7 @@ static void another_plain_policy(void **state)
     alone_destroy(r);
 }
 
-/* A retry is no new request, and a prompt that nobody computed is in no cache. */
+/* A retry is no new request, and a prompt never computed is in no cache. */
 static void retries_and_failures(void **state)
 {
     (void)state;
@@ -331,7 +332,7 @@ static void retries_and_failures(void **state)
     assert_int_equal(voids, 1);
     for (unsigned k = 0; k < REPLICAS; k++)
         voids += r->shade->beliefs[k].void_count;
-    assert_int_equal(voids, 2); /* one of the shadow's belief */
+    assert_int_equal(voids, 2); /* 1 in the shadow's beliefs */
     assert_int_equal(node_router_place(r, &request, &excluded, START_MS + 20, &d), ERR_OK);
     answered(r, d, 0, START_MS + 8000);
     const struct node_shadow_sums *s = sums(r, NODE_SHADOW_ON);
@@ -341,8 +342,8 @@ static void retries_and_failures(void **state)
     alone_destroy(r);
 }
 
-/* Moved requests are a share of the answered ones. Of eight long streams and a short one, 6 of 1
- * were moved. */
+/* Moved requests are a share of the answered requests. Of eight long streams and a short stream, "6
+ * of 1" were moved. */
 static void moved_requests_have_ended(void **state)
 {
     (void)state;
@@ -362,7 +363,7 @@ static void moved_requests_have_ended(void **state)
 }
 
 /* An engine counts three times as many tokens as were estimated. The plain policy's replica has
- * lost the prompt, and the other has it, with its tokens known: 152 % of them were predicted. */
+ * lost the prompt, and the other has it, with known tokens: 152 % of them were predicted. */
 static void each_side_has_its_own_size_of_a_prompt(void **state)
 {
     (void)state;
@@ -382,8 +383,8 @@ static void each_side_has_its_own_size_of_a_prompt(void **state)
     alone_destroy(r);
 }
 
-/* The choice of the policy is forgotten while the request runs elsewhere. Its number is kept until
- * then: another name would get records and bookings of a prompt that it never had. */
+/* The choice of the policy is forgotten while the request runs elsewhere. The number is kept until
+ * then: another name would get records and bookings of an unknown prompt. */
 static void a_number_is_kept_for_its_bookings(void **state)
 {
     (void)state;
@@ -450,7 +451,7 @@ static void a_share_of_conversations_is_the_control(void **state)
             request.conversation = hash_mix(i);
             assert_int_equal(node_router_place(r, &request, NULL, now_ms, &d), ERR_OK);
             bool is = d.reason == NODE_REASON_PLAIN;
-            assert_true(turn == 1 || is == was); /* a conversation stays on its side */
+            assert_true(turn == 1 || is == was); /* a conversation stays with the same policy */
             was = is;
             plain += is;
             answered(r, d, is ? 0.2 : 0.8, now_ms + 100);
@@ -467,9 +468,8 @@ static void a_share_of_conversations_is_the_control(void **state)
     alone_destroy(r);
 }
 
-/* Estimates of both choices are made alike, and what they miss at one they miss at the other. In
- * drawn fleets the bare estimates were 0.57 of the times after the switch, and are 1.00 of them
- * now. */
+/* Estimates of both choices are made alike, and their errors are alike. In random fleets the bare
+ * estimates were 0.57 of the times after the switch, and are 1.00 of them now. */
 static void what_estimates_miss(void **state)
 {
     (void)state;

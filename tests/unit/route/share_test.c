@@ -1,4 +1,4 @@
-/* Routers' reports of replicas to each other: loads that change without an event, and health. */
+/* Routers' reports of replicas to each other: loads changing without an event, and health. */
 #include "node/route/share.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@ enum { S = 1000000, ROUTERS = 3 };
 
 /* --- publishing ----------------------------------------------------------------------------- */
 
-/* Without streaming nobody sees the end of the prefill. The others get it at the expected time, at
+/* Without streaming the end of the prefill is invisible. The others get it at the expected time, at
  * each beat of the router, not only when something happens there. */
 static void a_line_of_whole_answers_ends_by_itself(void **state)
 {
@@ -54,7 +54,8 @@ static struct node_router *router_at(struct world *w, unsigned router)
     return w->nodes[router].node->router;
 }
 
-/* Names the replica, with its present health. The last router has not probed yet. */
+/* The router names the replica, and sees it in the given state. The last router has not probed
+ * yet. */
 enum seen { SEEN_UP, SEEN_DOWN, SEEN_ASLEEP };
 static void see(struct world *w, unsigned router, enum seen seen)
 {
@@ -70,7 +71,7 @@ static void see(struct world *w, unsigned router, enum seen seen)
     world_touch(&w->nodes[router]);
 }
 
-/* Until its own first probe a router believes the majority. Routers that see a replica asleep count
+/* Until the first own probe a router believes the majority. Routers that see a replica asleep count
  * it as down. */
 static void what_most_others_see_is_believed(void **state)
 {
@@ -101,7 +102,7 @@ static void what_most_others_see_is_believed(void **state)
     }
 }
 
-/* Sends a turn of a conversation with a changing first line that no engine sees. Returns the tokens
+/* Sends a turn of a conversation with a changing first line, unseen by engines. Returns the tokens
  * believed cached. */
 static double turn(struct world *w, unsigned router, uint64_t number, uint64_t cached)
 {
@@ -132,8 +133,8 @@ static double turn(struct world *w, unsigned router, uint64_t number, uint64_t c
     return believed;
 }
 
-/* All routers read a client's prompts alike soon after one router learned how, even if none came
- * there since. */
+/* All routers read a client's prompts alike soon after a first router learned how, even if none
+ * came there since. */
 static void what_one_learned_is_adopted_unasked(void **state)
 {
     (void)state;
@@ -158,8 +159,8 @@ static void what_one_learned_is_adopted_unasked(void **state)
     world_close(&w);
 }
 
-/* Sends a prompt with a late system message at the end; true if the router believes that message
- * the first at its replica. */
+/* Sends a prompt with a late system message at the end; true if to the router that message is the
+ * replica's first. */
 static bool brings_late(struct world *w, unsigned router, char note)
 {
     static struct http_skim skim;

@@ -5,7 +5,7 @@
 
 enum { NEAR = 100000, RATE = 10000, PROMPT = 20000, PROMPTS = 12 };
 
-/* One engine that reports its own memory; `label` is the label in the settings. */
+/* An engine that reports its own memory; `label` is the label in the settings. */
 static struct node_router *tiered(const char *label)
 {
     struct node_router *r = make("cache_aware", 1);

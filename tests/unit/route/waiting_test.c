@@ -1,4 +1,4 @@
-/* Replicas with names that wait for room: at the limit of names, or because older names came. */
+/* Replicas with names waiting for room: at the limit of names, or because older names came. */
 #include "base/check.h"
 #include "crdt/state.h"
 #include "node/route/discovered.h"
@@ -24,7 +24,7 @@ static void on_line(void *context, struct slice line)
     (void)line;
 }
 
-/* Once a second, as the shell does. */
+/* Ticks once a second, as the proxy does. */
 static void pass(struct node_router *r, uint64_t ms)
 {
     for (uint64_t until = now_ms + ms; now_ms < until; now_ms += 1000) {
@@ -35,7 +35,7 @@ static void pass(struct node_router *r, uint64_t ms)
     discover_check(d);
 }
 
-/* A router with one source and room for so many names. */
+/* A router with a single source and room for `names_max` names. */
 static struct node_router *make_small(unsigned names_max)
 {
     struct node_config config = config_of("random");
@@ -60,7 +60,7 @@ static void end(struct node_router *r)
     alone_destroy(r);
 }
 
-/* "a:1 b:1! c:1#weight=3": names, a draining one with '!', labels behind '#'. */
+/* "a:1 b:1! c:1#weight=3": names, a draining name with '!', labels behind '#'. */
 static void list(const char *text)
 {
     struct discover_entry entries[4];
@@ -80,7 +80,7 @@ static void list(const char *text)
     assert_int_equal(discover_list(d, 0, entries, count, now_ms), ERR_OK);
 }
 
-/* So many names reach the router that another one added some seconds ago, and no longer adds. */
+/* The router gets `count` names, added by another router some seconds ago, and no longer added. */
 static void older_come(struct node_router *r, unsigned count)
 {
     struct crdt_state_config config = {.index = {.bytes_max = 4 << 20,
@@ -96,7 +96,7 @@ static void older_come(struct node_router *r, unsigned count)
     for (unsigned i = 0; i < count; i++) {
         char name[32];
         int len = snprintf(name, sizeof name, "older-%u:1", i);
-        DISCARD(state_replica(other, slice_of(name, (size_t)len))); /* they may wait there */
+        DISCARD(state_replica(other, slice_of(name, (size_t)len))); /* there, too, names may wait */
     }
     uint8_t delta[DELTA_BYTES];
     size_t len;
@@ -116,14 +116,14 @@ static struct crdt_registry_stats names_of(const struct node_router *r)
     return stats;
 }
 
-/* The replica of that name; NULL: without a slot, or not in use. */
+/* The replica called `name`; NULL: without a slot, or not in use. */
 static const struct node_replica *used(const struct node_router *r, const char *name)
 {
     int slot = node_router_replica_find(r, slice_of_cstr(name));
     return slot >= 0 && node_router_replica_present(r, (unsigned)slot) ? &r->replicas[slot] : NULL;
 }
 
-/* replicas-max is full; an autoscaler adds one more name and takes it back. The name stayed for
+/* replicas-max is full; an autoscaler adds another name and takes it back. The name stayed for
  * ever, and came into use when there was room, long after the end. */
 static void a_name_that_goes_while_it_waits_is_forgotten(void **state)
 {
@@ -144,7 +144,7 @@ static void a_name_that_goes_while_it_waits_is_forgotten(void **state)
     end(r);
 }
 
-/* The same if its source drains the name before any use. */
+/* The same if the source drains the name before any use. */
 static void a_name_that_drains_while_it_waits_is_never_used(void **state)
 {
     (void)state;
@@ -168,7 +168,7 @@ static void a_name_that_is_displaced_and_goes_is_forgotten(void **state)
     pass(r, 2000);
     assert_non_null(used(r, "b:1"));
     older_come(r, 1);
-    assert_non_null(used(r, "b:1")); /* the older name is only announced */
+    assert_non_null(used(r, "b:1")); /* no router names the older replica yet */
     list("b:1 older-0:1");
     pass(r, 2000);
     assert_null(used(r, "b:1"));
@@ -202,7 +202,7 @@ static void what_gets_room_again_is_what_its_source_says(void **state)
     end(r);
 }
 
-/* The same during the wait: its source drains the name, or changes the weight. */
+/* While the name waits, the source drains the name, or changes the weight. */
 static void what_changes_while_it_waits_counts(void **state)
 {
     (void)state;
@@ -228,8 +228,8 @@ static void what_changes_while_it_waits_counts(void **state)
     end(r);
 }
 
-/* So many older names that none of this router's could even wait. They came from a lying router.
- * Configured names keep their place, and the others go when no router names them. */
+/* A lying router announced so many older names that none of this router's could even wait.
+ * Configured names keep their places, and the others go when no router names them. */
 static void names_that_others_tell_take_no_place_of_what_is_configured(void **state)
 {
     (void)state;
@@ -267,8 +267,8 @@ static void what_is_added_while_it_waits_is_not_drained(void **state)
     end(r);
 }
 
-/* Time passes in the state with each datagram, and the router applies it at its next tick. A
- * request of an operator in between ended the process. */
+/* Time passes in the state with each datagram, but in the router only at the next tick. An
+ * operator's request in between ended the process. */
 static void who_asks_as_a_name_goes_gets_an_answer(void **state)
 {
     (void)state;

@@ -87,7 +87,7 @@ static void test_reaches(void **state)
         {"127.0.0.2:80", "0.0.0.0:80", true},
         {"localhost:80", "0.0.0.0:80", true},
         {"0.0.0.0:80", "0.0.0.0:80", true},
-        {"0.0.0.0:80", "127.0.0.1:80", true}, /* a connection to that address goes to loopback */
+        {"0.0.0.0:80", "127.0.0.1:80", true}, /* connecting to 0.0.0.0 reaches loopback */
         {"[::1]:80", "0.0.0.0:80", false},
         {"[::1]:80", "[::]:80", true},
         {"[::]:80", "[::1]:80", true},

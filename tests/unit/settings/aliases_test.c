@@ -1,4 +1,4 @@
-/* Model aliases: accepted settings, refused ones, and the resulting routes. */
+/* Model aliases: accepted settings, refused settings, and the resulting routes. */
 #include "node/settings/aliases.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Other settings for a router that runs. */
+/* Changed settings for a running router. */
 #include "node/settings/change.h"
 
 #include <stdio.h>
@@ -60,7 +60,7 @@ static void the_same_changes_nothing(void **state)
     assert_int_equal(c.changed + c.waiting, 0);
     assert_string_equal(told, "");
     int row = node_option_find(SLICE("queue-max"));
-    assert_int_equal(in_force.origins[row].source, NODE_SOURCE_FLAG); /* as it reports now */
+    assert_int_equal(in_force.origins[row].source, NODE_SOURCE_FLAG); /* still a flag */
 }
 
 static void live_settings_of_each_type(void **state)
@@ -81,7 +81,7 @@ static void live_settings_of_each_type(void **state)
     assert_int_equal(in_force.replica.count, 2);
     assert_string_equal(in_force.replica.at[1], "http://b:2");
     assert_string_equal(in_force.session_header, "x-user");
-    assert_string_equal(fresh.session_header, "auto"); /* freed with it */
+    assert_string_equal(fresh.session_header, "auto"); /* freed with `fresh` */
     assert_true(in_force.near_tie == 0.5);
     assert_false(in_force.replica_header);
     assert_int_equal(in_force.forwarded_headers, NODE_FORWARDED_REPLACE);
@@ -89,7 +89,7 @@ static void live_settings_of_each_type(void **state)
     assert_int_equal(in_force.upstream_first_token_timeout_ms, 9000);
     int row = node_option_find(SLICE("near-tie"));
     assert_int_equal(in_force.origins[row].line, 7);
-    assert_ptr_equal(in_force.origins[row].file, in_force.config); /* outlives the fresh ones */
+    assert_ptr_equal(in_force.origins[row].file, in_force.config); /* not freed with `fresh` */
 }
 
 static void others_are_named_and_wait(void **state)

@@ -178,7 +178,7 @@ static void test_effective_is_a_file(void **state)
     }
 }
 
-/* As in a replica-file: mappings beside texts, and every mistake is noted. */
+/* As in a replica-file: mappings and texts may be mixed, and every mistake is noted. */
 static void test_replicas_are_mappings_too(void **state)
 {
     (void)state;
@@ -208,7 +208,7 @@ static void test_replicas_are_mappings_too(void **state)
     buf_free(&notes.text);
 }
 
-/* The configured value, the effective one, and why. */
+/* The configured value, the effective value, and the reason. */
 static void test_a_lowered_value_is_marked(void **state)
 {
     (void)state;
@@ -308,7 +308,7 @@ static void test_every_mistake_is_noted(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
-/* They may be consequences of wrong values. */
+/* Contradictions may be consequences of wrong values. */
 static void test_contradictions_are_noted_once_all_values_are_right(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* No memory: flags, environment and a YAML file are read, shown and freed. */
+/* Out of memory: flags, environment and a YAML file are read, shown and freed. */
 #include "tests/lib/failmalloc.h"
 
 #include "base/err.h"

@@ -8,7 +8,7 @@
 
 enum { VALUES = 4 };
 
-/* One engine and any kind of cluster, plus these settings. */
+/* An engine and any kind of cluster, plus these settings. */
 static int finish(struct node_options_error *error, const char *const pairs[VALUES][2])
 {
     static const char *const always[][2] = {
@@ -29,7 +29,8 @@ static int finish(struct node_options_error *error, const char *const pairs[VALU
     return err;
 }
 
-/* --check-config accepted them, and the start then failed at the second one. */
+/* --check-config accepted two settings with the same port, and the start then failed at the
+ * second. */
 static void test_no_port_takes_another_one(void **state)
 {
     (void)state;

@@ -27,7 +27,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Flags as one list of strings that ends in NULL, after argv[0]. */
+/* Flags as a NULL-terminated list of strings, after argv[0]. */
 static int flags(const char *first, ...)
 {
     static char words[16][512];
@@ -140,7 +140,7 @@ static void test_stronger_list_replaces(void **state)
     assert_int_equal(o.replica.count, 1);
 }
 
-/* Each bad setting: its flags, and the whole error line. */
+/* Each bad setting: the flags, and the whole error line. */
 static void test_error_lines(void **state)
 {
     (void)state;
@@ -229,7 +229,7 @@ static void test_errors_of_other_sources(void **state)
                                     "or as GRAPEVINE_CONFIG only");
 }
 
-/* Kubernetes puts these into every pod beside a service of the name "grapevine". */
+/* If a service is called "grapevine", Kubernetes puts these variables into every pod. */
 static void test_variables_of_kubernetes(void **state)
 {
     (void)state;
@@ -312,7 +312,7 @@ static void test_contradictions(void **state)
                         "--replica): want each replica only once: this one is repeated");
 }
 
-/* Requests would come back, and be sent again. */
+/* Requests would come back to the router, and be sent again. */
 static void test_a_router_is_no_replica_of_its_own(void **state)
 {
     (void)state;
@@ -364,7 +364,7 @@ static void test_a_cluster_needs_a_key(void **state)
     assert_int_equal(node_options_finish(&o, &error), 0);
 }
 
-/* A part of a cluster's settings, without the one that makes a cluster. */
+/* A part of a cluster's settings, but not the setting that makes a cluster. */
 static void test_a_key_alone_makes_no_cluster(void **state)
 {
     (void)state;
@@ -474,7 +474,7 @@ static void test_list_limit(void **state)
     assert_int_equal(o.replica.count, NODE_STRINGS_MAX);
 }
 
-/* Every row: written as text and read again gives the same; defaults are in range. */
+/* Every row, written as text and read again, gives the same value; defaults are in range. */
 static void test_round_trip(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Sources of replicas: their settings. */
+/* Settings of the sources of replicas. */
 #include "node/settings/options.h"
 
 #include "tests/lib/test.h"
@@ -19,7 +19,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* One flag, on top of the defaults. */
+/* Sets a single flag, on top of the defaults. */
 static int set(const char *name, const char *value)
 {
     char words[2][256];

@@ -130,7 +130,7 @@ static void one_request(void **state)
     trace_event(r, SLICE("queued"), 5011);
     trace_event(r, SLICE("chosen"), 5012);
     trace_attempt_sent(r, &sent, 5012);
-    trace_wall(t, 1764517009000, 5013); /* the wall jumps: one request's times stay in order */
+    trace_wall(t, 1764517009000, 5013); /* the wall clock jumps: a request's times stay in order */
     trace_attempt_ended(r, &attempt, 5050);
     trace_attempt_ended(r, &attempt, 5050); /* no attempt is under way */
     trace_end(r, &whole, 5051);
@@ -213,7 +213,7 @@ static void a_batch_by_count(void **state)
     json_t *root, *spans = spans_of(trace_batch(t, 5001), &root);
     assert_int_equal(json_array_size(spans), TRACE_BATCH_SPANS);
     json_decref(root);
-    assert_int_equal(trace_batch(t, 9000).len, 0); /* one at a time */
+    assert_int_equal(trace_batch(t, 9000).len, 0); /* 1 at a time */
     assert_int_equal(ended(200, 9000), TRACE_SAME);
     assert_true(trace_batch(t, 9000).len > 0);
     assert_int_equal(ended(202, 9000), TRACE_SAME);
