@@ -1,10 +1,10 @@
 /* The identity of a prompt, as a list of checkpoints: made by the skimmer, kept by the index and
  * compared by the policies. A plain value without pointers.
  *
- * A prompt has up to three segments (tools, system, messages), each with checkpoints from its own
- * start; the ids of a later segment cover the earlier ones. Points are in prompt order. So a
- * replica's longest cached prefix ends at the last point found in the replica's cache, and has the
- * length `blocks` of that point.
+ * A prompt has up to three segments (tools, system, messages), each with checkpoints from the
+ * segment's start; the ids of a later segment cover the earlier ones. Points are in prompt order.
+ * So a replica's longest cached prefix ends at the last point found in the replica's cache, and has
+ * the length `blocks` of that point.
  *
  * In a list of *chunks*, an id covers only the text back to the point before. So a replica may hold
  * any of the chunks, whatever their position in an earlier prompt.

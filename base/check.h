@@ -36,7 +36,7 @@ _Noreturn void check_failed(const char *file, int line, const char *condition);
 
 #define ARRAY_LEN(array) (sizeof(array) / sizeof((array)[0]))
 
-/* The struct with its `member` at `pointer`. */
+/* The struct whose `member` is at `pointer`. */
 #define CONTAINER_OF(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
 
 #endif

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 enum {
-    CHECKPOINT_BLOCK_BYTES = 256, /* 64 tokens at 4 bytes each; a token id counts as 4 bytes */
+    CHECKPOINT_BLOCK_BYTES = 256, /* a block has about 64 tokens; a token id counts as 4 bytes */
     CHECKPOINT_MAX = 320,         /* ordinals: checkpoints cover the first 64 MiB of a prompt */
     CHECKPOINT_CODE_MAX = 30,     /* greatest code of a checkpoint */
     CHECKPOINT_CODE_BINDING = 31, /* code of other entries, such as a stored response's replica;

@@ -6,8 +6,8 @@
  * array with 2 bytes a slot. So with 2,048 slots a prefix in 1,000 caches costs about 4 bytes an
  * entry. A place with a dead stamp is free.
  *
- * A set's number is the number of its first unit in the arena. It changes when the set grows or
- * shrinks.
+ * A set's number is the number of the set's first unit in the arena. It changes when the set grows
+ * or shrinks.
  */
 #ifndef CRDT_HOLDERS_H
 #define CRDT_HOLDERS_H
@@ -58,7 +58,7 @@ uint32_t crdt_holders_tidy(struct crdt_holders *h, uint32_t *set, uint64_t *recl
 /* A match in progress (crdt_index_match). A replica's limit is 0 if the replica is resolved, or was
  * not asked for. */
 struct crdt_match {
-    uint16_t limit[CRDT_WINDOW_REPLICAS]; /* a stamp counts if its age is below this */
+    uint16_t limit[CRDT_WINDOW_REPLICAS]; /* stamps below this age count */
     uint16_t *length_out;
     uint32_t *generation_out;
     uint32_t replicas;

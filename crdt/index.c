@@ -10,7 +10,7 @@
 #include "crdt/index_internal.h"
 
 enum {
-    /* A bucket is prefetched this number of points before its use: AHEAD for the first bucket,
+    /* A bucket is prefetched this number of points before use: AHEAD for the first bucket,
      * AHEAD_SECOND for a second bucket if needed. A core has some 12 to 16 line fill buffers. */
     AHEAD = 16,
     AHEAD_SECOND = 8,

@@ -6,8 +6,8 @@
 #include "crdt/index_internal.h"
 
 enum {
-    /* A bucket is prefetched this number of points before its use, as in index.c: AHEAD for the
-     * first bucket, AHEAD_SECOND for a second bucket if needed. */
+    /* A bucket is prefetched this number of points before use, as in index.c: AHEAD for the first
+     * bucket, AHEAD_SECOND for a second bucket if needed. */
     AHEAD = 16,
     AHEAD_SECOND = 8,
 };
@@ -70,7 +70,7 @@ void crdt_index_match(const struct crdt_index *x, const struct chain *chain,
     if (generation_out != NULL)
         memset(generation_out, 0, replicas * sizeof *generation_out);
     match_begin(x, &m, floor_by_replica);
-    /* From the last point to the first: a replica's first hit is its longest prefix. */
+    /* From the last point to the first: the first hit at a replica is the longest prefix there. */
     struct crdt_place place[AHEAD];
     const unsigned length = chain->length;
     for (unsigned step = 0; step < length + (unsigned)AHEAD && m.pending > 0; step++) {

@@ -48,7 +48,7 @@ static inline uint32_t crdt_index_floor_at(const struct crdt_index *x, uint32_t 
 /* Bytes of the fixed parts: everything but the table and the sets. */
 uint64_t crdt_index_fixed_bytes(const struct crdt_index *x);
 
-/* Begins a new lap of the sweeper at its hand. */
+/* Begins a new lap of the sweeper, from where the hand is now. */
 void crdt_index_lap_begin(struct crdt_index *x);
 
 /* True if another slot may be used. Raises the floor if necessary, but never above `now`: entries

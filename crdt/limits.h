@@ -8,7 +8,8 @@ enum {
     CRDT_REPLICAS_MAX = 2048,         /* replica slots; a slot number has 11 bits */
     CRDT_NAMES_MAX = 1536,            /* replica names with a slot at a time */
     CRDT_ROWS_MAX = 2048,             /* replica names with a slot or waiting for a slot */
-    CRDT_TOLD_MAX = 64,               /* names of a router; further names rank below others' */
+    CRDT_TOLD_MAX = 64,               /* names per router; the router's further names rank below
+                                       * other routers' names */
     CRDT_NAMES_TTL_S = 960,           /* seconds until a name that no router lists is forgotten */
     CRDT_ROUTERS_MAX = 512,           /* reporting routers, this one included */
     CRDT_NAME_MAX = 256,              /* bytes of a replica's name */

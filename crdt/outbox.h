@@ -30,7 +30,7 @@ void crdt_outbox_check(const struct crdt_outbox *o);
 
 void crdt_outbox_push(struct crdt_outbox *o, uint32_t rkey, uint32_t generation, uint64_t point);
 
-/* The front of the oldest run; its count is 0 if the queue is empty. */
+/* The front of the oldest run; `count` is 0 if the queue is empty. */
 struct crdt_outbox_run {
     uint32_t rkey;
     uint32_t generation;

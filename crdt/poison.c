@@ -5,7 +5,8 @@
 #include "base/check.h"
 #include "base/hash.h"
 
-/* How far `until` may be ahead of now: each change of a row adds a second to its time to live. */
+/* How far `until` may be ahead of now: each change of a row adds a second to the row's time to
+ * live. */
 enum { AHEAD_S = CRDT_POISON_TTL_S + 600 };
 
 void crdt_poison_init(struct crdt_poison *p, uint32_t now_s, uint32_t skew_s)

@@ -425,7 +425,7 @@ static void answer_spans(struct crdt_state *s, const struct summary *p, bool reg
 {
     const struct crdt_index *x = s->index;
     if (crdt_index_digest(x, p->from) == p->index || is_cut(s, p->from))
-        return; /* equal, or the peer's spans have another length because its TTL differs */
+        return; /* equal, or the peer has another TTL and thus spans of another length */
     if (!p->clean || !crdt_index_sketch_is_clean(x))
         return;
     uint8_t estimate[CRDT_ESTIMATE_COUNTERS];

@@ -2,10 +2,10 @@
  * records.
  *
  * A record is a kind (1 byte), a length (a varint) and that number of bytes. An unknown or
- * misplaced kind is skipped and counted. If a record is longer than expected, its known part is
- * read. If a record is shorter, the missing last fields are 0. Unknown flag bits are ignored. So a
- * later version adds kinds, or fields at the end; gossip/README.md says which changes need a new
- * protocol version. Only closed records take no new fields: RUN, whose length gives the number of
+ * misplaced kind is skipped and counted. Of a record longer than expected, the known part is read.
+ * If a record is shorter, the missing last fields are 0. Unknown flag bits are ignored. So a later
+ * version adds kinds, or fields at the end; gossip/README.md says which changes need a new protocol
+ * version. Only closed records take no new fields: RUN, whose length gives the number of
  * observations, and POISON.
  *
  * In a *delta* all records belong to the delta's author and have the delta's number. In a *dump*

@@ -160,10 +160,10 @@ struct crdt_registry_row {
     uint64_t told_by;   /* the router whose delta brought the row; 0: no delta did; not sent */
 };
 
-/* Joins a row, known or new. Returns its slot; ERR_AGAIN: the row waits for a slot; ERR_SYNTAX: the
- * name is invalid; ERR_RANGE: the name is empty or too long, or `named` is too far ahead;
- * ERR_STALE: the row is below the floor; ERR_FULL: no room even to wait. Refused rows are counted.
- * `news` says whether the row inflated the registry. If two rkeys collide, another row's
+/* Joins a row, known or new. Returns the row's slot; ERR_AGAIN: the row waits for a slot;
+ * ERR_SYNTAX: the name is invalid; ERR_RANGE: the name is empty or too long, or `named` is too far
+ * ahead; ERR_STALE: the row is below the floor; ERR_FULL: no room even to wait. Refused rows are
+ * counted. `news` says whether the row inflated the registry. If two rkeys collide, another row's
  * incarnation may rise too. If all slots are taken, a greater row may lose the slot and wait
  * again. */
 MUST_USE int crdt_registry_join(struct crdt_registry *r, const struct crdt_registry_row *row,

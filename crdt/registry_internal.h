@@ -99,7 +99,7 @@ void crdt_registry_occupy(struct crdt_registry *r, unsigned place);
  * wait. */
 void crdt_registry_arrange(struct crdt_registry *r);
 /* crdt_registry_next_in(): the waiting row that is next to get a slot. crdt_registry_next_out():
- * the row that would lose its slot to a waiting row. -1: none. */
+ * the row that would lose the slot to a waiting row. -1: none. */
 MUST_USE int crdt_registry_next_in(const struct crdt_registry *r);
 MUST_USE int crdt_registry_next_out(const struct crdt_registry *r);
 /* Removes the row. The caller must call crdt_registry_index() afterwards. */

@@ -104,7 +104,8 @@ void crdt_registry_occupy(struct crdt_registry *r, unsigned place)
         r->count = place + 1;
 }
 
-/* Empties a place, but leaves its hash in the digest. The look-ups must be rebuilt afterwards. */
+/* Empties a place, but leaves the row's hash in the digest. The look-ups must be rebuilt
+ * afterwards. */
 static void vacate(struct crdt_registry *r, unsigned place)
 {
     --*counter_of(r, place);

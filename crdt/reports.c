@@ -178,7 +178,7 @@ static void rehash(struct crdt_reports *r, struct reporter *p, unsigned kind, un
     p->digest[kind] += row->hash;
 }
 
-/* If there is no memory, the row lacks these fields until its author reports again. */
+/* If there is no memory, the row lacks these fields until the author reports again. */
 static void put_later(struct row *row, struct slice later)
 {
     if (later.len == 0) {

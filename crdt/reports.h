@@ -5,8 +5,8 @@
  *
  * Each row is written only by the reporting router, which uses each number once. So the greatest
  * (epoch, number) wins, and ties are equal values. Reports are gauges, not increments: a skipped
- * report does no harm. When a router dies, its rows are dropped, and with them its load, without a
- * hand-over.
+ * report does no harm. When a router dies, the router's rows are dropped, and with them the
+ * router's load, without a hand-over.
  */
 #ifndef CRDT_REPORTS_H
 #define CRDT_REPORTS_H
@@ -32,7 +32,7 @@ void crdt_reports_each(const struct crdt_reports *r, unsigned slot,
                                      const struct crdt_sight *sight,
                                      const struct crdt_learned *learned),
                        void *context);
-/* True if the router is alive: its reports count. */
+/* True if the router is alive: then reports from the router count. */
 bool crdt_reports_knows(const struct crdt_reports *r, uint64_t router);
 /* Version numbers for pollers. The first changes with every change of a load, the second with every
  * other change. */

@@ -4,7 +4,7 @@
  * On the wire: the length of the rest, rkey 4, generation 4, the weight codes in *pieces*, then 6
  * bytes an id. The pieces end where the remaining bytes are exactly the ids for all codes so far.
  * Codes cost next to nothing: a decision on a prompt yields neighbouring checkpoints, and the code
- * of a checkpoint follows from its ordinal (base/checkpoint.h). A piece is (start, length):
+ * of a checkpoint follows from the ordinal (base/checkpoint.h). A piece is (start, length):
  *
  *   start < CHECKPOINT_MAX     the codes of the ordinals start, start + 1, ...
  *   otherwise                  `length` times the code start - CHECKPOINT_MAX

@@ -1,5 +1,5 @@
 /* A message of anti-entropy is a list of sections, each with kind (1 byte) and length (4). A
- * section of an unknown kind is skipped and counted; if a section is longer than expected, only its
+ * section of an unknown kind is skipped and counted; of a section longer than expected, only the
  * known part is read. */
 #ifndef CRDT_SECTION_H
 #define CRDT_SECTION_H

@@ -287,7 +287,7 @@ void crdt_state_copy_own(struct crdt_state *s, const struct crdt_state *from)
     crdt_reports_copy_own(s->reports, from->reports);
 }
 
-/* The generation of an observation whose time was changed, but not before its replica was named.
+/* The generation of an observation whose time was changed, but not before the replica was named.
  * Other routers skip observations from before the name, so the indexes would differ until these
  * expire. */
 static uint32_t of_its_name(const struct crdt_state *s, unsigned slot, uint32_t generation)

@@ -147,8 +147,8 @@ void crdt_state_hear(struct crdt_state *s, crdt_tiding_fn hear, void *context);
 /* Sets this router's epoch, by which peers order this router's reports. A higher epoch queues all
  * of them again. */
 void crdt_state_epoch(struct crdt_state *s, uint64_t epoch);
-/* Another router is alive with this epoch: from now on its reports count. A later epoch drops the
- * router's earlier reports. */
+/* Another router is alive with this epoch: from now on, reports of this epoch count. A later epoch
+ * drops the router's earlier reports. */
 void crdt_state_router(struct crdt_state *s, uint64_t router, uint64_t epoch);
 /* A router is dead or has left: drops the router's reports. The router's observations stay until
  * they expire. */
@@ -178,7 +178,7 @@ struct crdt_digest {
 void crdt_state_digest(const struct crdt_state *s, uint32_t from, struct crdt_digest *out);
 
 /* Anti-entropy. A router sends a peer a summary now and then. crdt_state_message() takes a peer's
- * message (a summary or a later step), joins its contents, and appends the answer to `reply`; an
+ * message (a summary or a later step), joins the contents, and appends the answer to `reply`; an
  * empty answer ends the round. `settled`: no delta on the way could explain a difference. A round
  * is
  *

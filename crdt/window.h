@@ -34,9 +34,9 @@ _Static_assert(CRDT_INCARNATIONS == CRDT_INCARNATION_MASK >> 12,
 
 struct crdt_window {
     uint32_t now;
-    uint32_t floor;  /* at most now + 1, except while `now` jumps */
-    uint16_t newest; /* (now + 1) modulo 4,096 */
-    uint16_t limit;  /* a stamp is alive if its age is below this; at most 4,095 */
+    uint32_t floor;                             /* at most now + 1, except while `now` jumps */
+    uint16_t newest;                            /* (now + 1) modulo 4,096 */
+    uint16_t limit;                             /* stamps below this age are alive; at most 4,095 */
     uint16_t incarnation[CRDT_WINDOW_REPLICAS]; /* already shifted to the place in a stamp */
 };
 

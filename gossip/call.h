@@ -1,4 +1,4 @@
-/* A question and its streamed answer over one TCP connection, sealed like all traffic. For
+/* A question and the streamed answer over one TCP connection, sealed like all traffic. For
  * transfers too large for datagrams (a snapshot for a joining node, an operator's question to all
  * nodes).
  *

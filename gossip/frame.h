@@ -58,7 +58,7 @@ _Static_assert(GOSSIP_EPOCH_LIMIT << 16 != 0, "an incarnation is epoch << 16 | r
 _Static_assert(GOSSIP_NAME_MAX <= UINT8_MAX, "the length of a name has one byte");
 _Static_assert(GOSSIP_FRAMES <= UINT8_MAX, "a type has one byte");
 
-/* Each frame at its maximum size, with type and length, fits a packet. */
+/* Even the largest frame of each type fits a packet, together with type and length. */
 _Static_assert(3 + 1 + 1 + 6 + 7 + 8 + 4 + GOSSIP_DELTA_MAX <= GOSSIP_PACKET_MAX, "DELTA");
 _Static_assert(2 + 1 + 8 + 7 + 8 + 8 + 1 + 4 + 4 + 4 <= GOSSIP_ALIVE_BYTES, "ALIVE");
 _Static_assert(3 + 6 + 1 + GOSSIP_RANGES_MAX * 14 <= GOSSIP_PACKET_MAX, "NACK");
@@ -149,7 +149,7 @@ struct gossip_frame_entry {
 
 struct gossip_frame_any {
     enum gossip_frame type; /* GOSSIP_FRAMES: unknown, skip it */
-    size_t bytes;           /* size of the frame with its header */
+    size_t bytes;           /* size of the frame, header included */
     struct slice body;      /* MEMBERS, VECTOR: for gossip_frame_member() and
                              * gossip_frame_entry() */
     union {

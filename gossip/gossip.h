@@ -104,7 +104,7 @@ struct gossip_member {
 
 /* Frame types, as used on the wire and by the counters. */
 enum gossip_frame {
-    GOSSIP_FRAME_DELTA,   /* a delta, pushed by its author or handed on by a relay */
+    GOSSIP_FRAME_DELTA,   /* a delta, pushed by the author or handed on by a relay */
     GOSSIP_FRAME_ALIVE,   /* keep-alive: incarnation, last number, vector digest, health, rtt */
     GOSSIP_FRAME_NACK,    /* numbers of missing deltas */
     GOSSIP_FRAME_GONE,    /* says which deltas the author no longer has */
@@ -127,8 +127,8 @@ struct gossip_app {
     /* Joins a delta. A negative result means a malformed delta, which counts against the sender. */
     int (*apply)(void *context, const struct gossip_origin *origin, struct slice delta,
                  uint64_t now_us);
-    /* A member is new, or its state, epoch, metadata, `understood` or `quarantined` changed. `m` is
-     * borrowed. */
+    /* A member is new, or has another state, epoch, metadata, `understood` or `quarantined` than
+     * before. `m` is borrowed. */
     void (*member)(void *context, const struct gossip_member *m, uint64_t now_us);
     /* Deltas of this author are lost for this node: anti-entropy must bring their contents. */
     void (*lost)(void *context, uint64_t node, uint64_t now_us);

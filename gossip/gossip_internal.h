@@ -131,8 +131,8 @@ struct gossip_peer {
     uint64_t tail_seq;        /* last delta number announced to the peer without a delta */
     unsigned tails;           /* how often tail_seq was announced */
     uint64_t vector, members; /* digests last announced by the peer */
-    bool vector_new;          /* `vector` was announced after this node last sent its vector to the
-                               * peer */
+    bool vector_new;          /* `vector` was announced after this node last sent the peer a
+                               * vector */
     uint64_t copied;          /* version of this node's vector that equalled `announced` */
     uint64_t vector_us;       /* when this node's vector was last sent to the peer */
     struct gossip_position *announced;
@@ -339,10 +339,10 @@ void gossip_place_answered(const struct gossip *g, struct gossip_peer *p,
 void gossip_place_dialled(struct gossip_peer *p, const struct gossip_address *at);
 /* Another router answered at the address where the peer was last dialled. */
 void gossip_place_wrong(struct gossip *g, struct gossip_peer *p);
-/* True if the peer advertises `at` by its settings. */
+/* True if the peer's settings make the peer advertise `at`. */
 bool gossip_place_advertised(const struct gossip_peer *p, const struct gossip_address *at);
 /* Adds the places of `p` for an entry sent to `to`: the addresses reported by `p`, and the source
- * of its packets. Leaves out addresses with another meaning on another machine. */
+ * of packets from `p`. Leaves out addresses with another meaning on another machine. */
 void gossip_place_entry(const struct gossip *g, const struct gossip_peer *to,
                         const struct gossip_peer *p, struct gossip_frame_member *entry);
 /* The peer reports the address at which it sees this node. */
@@ -432,7 +432,7 @@ void gossip_vector_adopt_one(struct gossip *g, struct gossip_peer *author);
 MUST_USE int gossip_member_join(struct gossip *g, const struct gossip_frame_member *said,
                                 bool own_word);
 void gossip_member_state(struct gossip *g, struct gossip_peer *p, enum gossip_state state);
-/* Makes a member a stranger and forgets its state. */
+/* Makes a member a stranger and forgets the member's state. */
 void gossip_member_expel(struct gossip *g, struct gossip_peer *p);
 /* Counts a refusal of the router of this name, because `limit` routers already live. */
 void gossip_member_refused(struct gossip *g, const char *name, uint32_t limit);
@@ -457,8 +457,8 @@ void gossip_push_vector(struct gossip *g, struct slice body);
 uint32_t gossip_push_cadence(const struct gossip *g);
 
 /* --- watch.c --- */
-/* False: the frame is from another epoch than the known epoch, so its deltas and digests do not
- * count. */
+/* False: the frame is from another epoch than the known epoch, so deltas and digests in the frame
+ * do not count. */
 bool gossip_watch_alive(struct gossip *g, struct gossip_peer *from,
                         const struct gossip_frame_alive *f);
 void gossip_watch_ping(struct gossip *g, struct gossip_peer *from,

@@ -1,8 +1,8 @@
 /* The addresses (places) of members: which are stored, in which order they are dialled, and which
  * are passed on.
  *
- * A place is announced by the member itself (its word), seen as the source of the member's packets,
- * or announced by another member (a hint). Hints are not passed on. */
+ * A place is announced by the member itself (the member's word), seen as the source of the member's
+ * packets, or announced by another member (a hint). Hints are not passed on. */
 #include "base/check.h"
 #include "gossip/gossip_internal.h"
 

@@ -326,8 +326,8 @@ void gossip_push_nacks(struct gossip *g)
             else
                 ask(g, p);
         }
-        /* Dead members are not asked. If a dead member returns, its keep-alive shows the hole
-         * again. */
+        /* Dead members are not asked. If a dead member returns, the hole shows again in a
+         * keep-alive. */
         if (gossip_peer_live(p))
             note_nack(g, p);
     }

@@ -75,7 +75,7 @@ void gossip_reach_peer(struct gossip *g, struct gossip_peer *p)
     bool lost = p->state >= GOSSIP_DEAD;
     uint64_t first = lost ? WAIT_LOST_FIRST_US : WAIT_FIRST_US;
     uint64_t most = wait_max_us(g, p);
-    /* Waits at least a round trip: a hello given up before its welcome can arrive is wasted. */
+    /* Waits at least a round trip: a hello given up before a welcome can arrive is wasted. */
     uint64_t trip_us = p->trip.rough ? 0 : gossip_trip_wait_us(&p->trip, 0);
     if (lost && most < trip_us)
         most = trip_us;
@@ -95,8 +95,8 @@ uint64_t gossip_reach_tick(struct gossip *g, struct gossip_peer *p)
             return GOSSIP_NEVER;
         if (g->now_us < silent_us)
             return silent_us;
-        break; /* alive according to others, but silent here: a restarted peer has no keys for this
-                * session */
+        break; /* alive according to others, but silent here: after a restart the peer has no keys
+                * for this session */
     case GOSSIP_SESSION_AWAITED:
     case GOSSIP_SESSION_NONE:
     case GOSSIP_SESSION_OLD:

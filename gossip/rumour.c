@@ -11,7 +11,7 @@ enum {
     LIST_EVERY_US = 1000000,    /* minimum time between two lists to a peer */
     LIST_COST_US = 62500,       /* budget: 16 lists a second to all peers together */
     LISTS_BURST_US = 2000000,   /* budget: at most 32 lists at once */
-    REFUSED_WAIT_US = 30000000, /* time until a refused node dials its seeds again */
+    REFUSED_WAIT_US = 30000000, /* time until a refused node dials the seeds again */
     REFUSALS_US = 10000000,     /* how long a refusal counts */
 };
 
@@ -42,7 +42,7 @@ static bool refused_by_all(const struct gossip *g, const struct gossip_frame_ful
     return 2 * refusing > open || g->live + 1 >= limit;
 }
 
-/* The node continues alone, and later asks its seeds for admission again. Refused routers must not
+/* The node continues alone, and later asks the seeds for admission again. Refused routers must not
  * stay in touch with each other: each would introduce the others to the cluster again, which would
  * refuse them again. */
 void gossip_rumour_refused(struct gossip *g, struct gossip_peer *from,

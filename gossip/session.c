@@ -225,9 +225,9 @@ static void keys_expire(struct gossip_session *s, uint64_t now_us)
     }
 }
 
-/* Chooses the key set to replace by a new set. If the new set will wait for confirmation, it
- * replaces a set that still waits. Otherwise it takes a free set, or replaces the oldest. The
- * oldest is never the sending set (see gossip_session_check()). */
+/* Chooses the place of a new key set. If the new set is unconfirmed, this is the place of the
+ * present unconfirmed set, if there is one. In all other cases it is a free place, or else the
+ * place of the oldest set, which is never the sending set (see gossip_session_check()). */
 static struct gossip_keys *keys_place(struct gossip_session *s, bool confirmed)
 {
     struct gossip_keys *oldest = NULL;

@@ -94,7 +94,7 @@ void gossip_vector_tick(struct gossip *g)
     unsigned start = g->vector_next;
     for (unsigned i = 0; i < g->listed; i++) {
         struct gossip_peer *p = g->order[(start + i) % g->listed];
-        /* vector_new: a digest announced before this node last sent its vector is out of date. */
+        /* vector_new: a digest announced before this node last sent a vector is out of date. */
         if (!gossip_peer_shares(p) || p->vector == g->vector_digest || !p->vector_new ||
             g->now_us - p->vector_us < (p->near ? TELL_EVERY_US : TELL_FAR_US))
             continue;

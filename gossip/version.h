@@ -2,9 +2,9 @@
  *
  * All versions share the *base*: the handshake, and the frames ALIVE, MEMBERS, PING, ACK and FULL
  * (gossip/frame.h). Base frames only grow at the end. So routers without a common version still
- * know of each other. Deltas, messages and calls belong to a version. Each side announces its least
- * and greatest version, and both use the greatest common version (0: none, so they do not
- * understand each other).
+ * know of each other. Deltas, messages and calls belong to a version. Each side announces the least
+ * and the greatest version that it speaks, and both use the greatest common version (0: none, so
+ * they do not understand each other).
  *
  * Most changes need no new version: older routers skip unknown kinds, and new fields at the end of
  * a record, section or frame. Other changes raise GREATEST:

@@ -14,7 +14,7 @@ _Static_assert(HTTP_CODING_WINDOW_MAX == 1 << ZSTD_WINDOW_LOG, "the same in two 
 struct zstd {
     ZSTD_DCtx *z;
     unsigned begun; /* bytes of the current frame so far, up to HEADER_MAX */
-    bool skippable; /* a skippable frame, by the first byte */
+    bool skippable; /* a skippable frame, as the first byte says */
 };
 
 void *http_zstd_new(void)

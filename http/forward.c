@@ -430,7 +430,7 @@ int http_forward_length_change(struct buf *head, uint64_t content_length)
     return ERR_OK;
 }
 
-/* True if `line`, with its CRLF, is a field of this name. */
+/* True if `line`, CRLF included, is a field of this name. */
 static bool is_field(struct slice line, struct slice name)
 {
     return line.len > name.len && line.at[name.len] == ':' &&

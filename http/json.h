@@ -6,9 +6,9 @@
  *             while (http_json_in_text(&json) && in.len > 0)
  *                 n = http_json_text(&json, &in, out, room);    (unescaped bytes)
  *
- * Strings are not buffered. After KEY or STRING the caller draws the unescaped bytes with
- * http_json_text() straight into the caller's memory, until http_json_in_text() is false. If the
- * input ends inside a string, the caller goes on drawing when more has arrived.
+ * Strings are not buffered. After KEY or STRING the caller gets the unescaped bytes with
+ * http_json_text(), straight into the caller's memory, until http_json_in_text() is false. If the
+ * input ends inside a string, the caller continues when more has arrived.
  *
  * The tokenizer refuses everything not allowed by RFC 8259 (a byte order mark, control bytes in
  * strings, NUL, bytes after the value). It also refuses nesting beyond HTTP_JSON_DEPTH_MAX and

@@ -5,7 +5,7 @@
 #include "base/chain.h"
 #include "base/slice.h"
 
-/* The purpose of a value, by the member's name or the surrounding array. */
+/* The purpose of a value, given by the member's name or the surrounding array. */
 enum http_slot {
     HTTP_SLOT_SKIP,
     HTTP_SLOT_FIELD,

@@ -213,8 +213,8 @@ void http_skim_model_set(struct http_skim *s, struct slice model);
  * max_completion_tokens, max_output_tokens, max_tokens and sampling_params.max_new_tokens. */
 int64_t http_skim_output_max(const struct http_skim *s);
 
-/* The most likely API, by the body member with the prompt, for requests whose path does not tell
- * the API. HTTP_PATH_OTHER: there is no prompt. */
+/* The most likely API, judged by the body member with the prompt, for requests whose path does not
+ * tell the API. HTTP_PATH_OTHER: there is no prompt. */
 enum http_path_kind http_skim_path(const struct http_skim *s);
 
 /* True if the prompt has tools, in any form. */

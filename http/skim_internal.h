@@ -20,7 +20,7 @@ struct hash128 http_skim_url_digest(struct http_skim *s);
 void http_skim_field_store(struct http_skim *s, uint64_t end);
 /* Counts the media of a complete member of a content part. */
 void http_skim_medium_past(struct http_skim *s, struct http_skim_frame *f);
-/* Draws text until the string or the input ends. */
+/* Reads text of the current string until the string or the input ends. */
 void http_skim_draw(struct http_skim *s, struct slice *in);
 
 #endif

@@ -1,4 +1,4 @@
-/* Draws the string being read in pieces, into the prompt or into the scratch. */
+/* Reads the current string, in pieces, into the prompt or into the scratch memory. */
 #include <string.h>
 
 #include "base/check.h"

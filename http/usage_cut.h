@@ -40,7 +40,8 @@ struct http_usage_cut {
                              usage_cut.c) */
     unsigned char handed; /* which memory the caller has: see http_usage_cut_settled() */
     bool whole;           /* the event of `part` is complete */
-    bool is_long;         /* the rest of the current event passes */
+    bool is_long;         /* the current event is too long to store: the rest is forwarded as it
+                           * arrives */
     bool passes;          /* everything passes unchanged */
 };
 

@@ -3,7 +3,7 @@
  * items.
  *
  *   red    clients get failures, or a model has no usable replica
- *   amber  something is out, and clients are served
+ *   amber  a part is out of service, and clients are served
  *   grey   old members
  *
  * Planned work (a drain, a router leaving in order, a replica in slow start) is no problem.

@@ -219,7 +219,8 @@ static int put_members(struct admin_live *live, struct json_writer *w)
     return err;
 }
 
-/* Writes the members of a snapshot into an open object. `first`: the viewer's first snapshot. */
+/* Writes the fields of a snapshot into an open JSON object. `first`: the viewer's first
+ * snapshot. */
 static int put_snapshot(struct admin_live *live, bool first, uint64_t now_ms, struct json_writer *w)
 {
     struct admin *a = live->admin;

@@ -98,8 +98,8 @@ static bool read_filters(struct exchange *x, const struct http_head *head, struc
     return false;
 }
 
-/* Writes this router's name, and the start time of the numbers, which begin anew after a
- * restart. */
+/* Writes this router's name and start time. After a restart, decisions and events are numbered
+ * anew. */
 static void put_who(const struct admin *a, struct json_writer *w)
 {
     json_put_cstr(w, "router", a->config.name);

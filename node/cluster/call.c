@@ -1,4 +1,4 @@
-/* Calls: a question to a single member, or to all (serve.c answers). */
+/* Calls: a question to a single member, or to all members (serve.c answers). */
 #include "base/err.h"
 #include "base/json_write.h"
 #include "node/cluster/replication_internal.h"
@@ -70,7 +70,7 @@ static int ask_json(const struct node_ask *a, struct buf *out)
     return json_writer_finish(&w);
 }
 
-/* Ends a question to all: all have answered, or the time is up. */
+/* Ends a question to all members: all have answered, or the time is up. */
 static void ask_end(struct node_replication *n, unsigned number)
 {
     struct node_ask *a = &n->asks[number];

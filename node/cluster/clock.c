@@ -18,7 +18,7 @@
 
 enum {
     FRESH_US = 60000000,  /* an announcement older than this does not count */
-    SLEW_MS = 500,        /* the most by which cluster time moves in a check, once a second */
+    SLEW_MS = 500,        /* maximum move of cluster time in a check; checks come once a second */
     GRAIN_MS = 100,       /* smaller differences may be network delay and are ignored */
     SLEW_GENERATIONS = 8, /* a clock ahead by at most this is slowed down, not set back */
     AGE_S = 5,            /* smaller differences of age count as equal */
@@ -165,9 +165,9 @@ static void slew(struct node_replication *n, int64_t by, uint64_t now_us)
     n->clock_slewed_ms += (uint64_t)llabs(step);
 }
 
-/* Called while a jump seems to be due: asks live members for their time. Returns the jump's size by
- * their announcements, once a jump has been due for PROOF_US during which this router was not
- * stopped. 0: not proven yet. */
+/* Called while a jump seems to be due: asks live members for their time. Returns the size of the
+ * jump according to their announcements, once a jump has been due for PROOF_US during which this
+ * router was not stopped. 0: not proven yet. */
 static int64_t proven(struct node_replication *n, bool stopped, uint64_t now_us)
 {
     if (n->jump_due_us == 0 || stopped)

@@ -13,7 +13,8 @@ enum {
     NODE_CALLS_MAX = 64,                    /* calls to other routers, in flight */
     NODE_CALLS_SERVED_MAX = 64,             /* calls of other routers, in flight */
     NODE_ASKS_MAX = 4,                      /* questions to all routers, in flight */
-    NODE_ANSWER_BYTES_MAX = 4 << 20,        /* bytes of a router's answer to a question to all */
+    NODE_ANSWER_BYTES_MAX = 4 << 20,        /* bytes of a router's answer to a question to all
+                                             * members */
     NODE_ANSWERS_BYTES_MAX = 64 << 20,      /* bytes of all answers to a question together */
     NODE_JOIN_KEPT_BYTES_MAX = 8 << 20,     /* bytes of deltas kept while a snapshot arrives */
     NODE_STRANGERS_MAX = 16,                /* logged addresses of other clusters */

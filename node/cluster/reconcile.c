@@ -196,7 +196,7 @@ void node_reconcile_message(struct node_replication *n, uint64_t peer, struct sl
     switch (kind) {
     case NODE_MESSAGE_SUMMARY:
     case NODE_MESSAGE_STEP:
-        /* A joining node has nothing to compare yet, because its snapshot is still in transit. */
+        /* A joining node has nothing to compare yet, because the snapshot is still in transit. */
         if (n->ready)
             take_state(n, peer, kind, flags, rest, settled, now_us);
         break;

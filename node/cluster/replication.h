@@ -49,7 +49,7 @@ enum node_call_kind {
  * detail. */
 enum node_replication_event {
     NODE_REPLICATION_MEMBER_ALIVE, /* a new or returned member */
-    NODE_REPLICATION_MEMBER_DEAD,  /* a member died; its load no longer counts */
+    NODE_REPLICATION_MEMBER_DEAD,  /* a member died; the member's load no longer counts */
     NODE_REPLICATION_MEMBER_LEFT,
     NODE_REPLICATION_READY,           /* this node joined [ms since the start]. No `member`: it
                                        * started alone although members live: the reason */
@@ -176,7 +176,7 @@ const char *node_replication_admin_is(const struct node_replication *n);
 void node_replication_draining(struct node_replication *n, uint64_t now_us);
 /* Sets this node's new policy; `policy` must be a literal. */
 void node_replication_policy(struct node_replication *n, const char *policy, uint64_t now_us);
-/* A member's name by its id, or NULL. Valid until the next call. */
+/* The name of the member with this id, or NULL. Valid until the next call. */
 const char *node_replication_name(const struct node_replication *n, uint64_t member);
 /* How long a message takes from another router to this router, in ms: half the mean round trip to
  * live routers, with each round trip capped at two seconds. 0: not measured. */

@@ -244,8 +244,8 @@ void node_address_text(const struct gossip_address *a, char out[NODE_ADDRESS_MAX
 struct node_peer *node_replication_peer(const struct node_replication *n, uint64_t node);
 /* True if the member is alive or suspected. */
 bool node_peer_lives(const struct node_peer *p);
-/* True if the member lives, is understood and not in quarantine. Then its reports count, and calls
- * can succeed. */
+/* True if the member lives, is understood and not in quarantine. Then the member's reports count,
+ * and calls can succeed. */
 bool node_peer_counts(const struct node_peer *p);
 /* Describes which protocol versions the member and this node use, and the remedy. */
 void node_peer_speaks(const struct node_replication *n, const struct node_peer *p,
@@ -322,7 +322,7 @@ void node_clock_adopt(struct node_replication *n, uint64_t node, uint64_t cluste
 struct node_call *node_call_open(struct node_replication *n, enum node_call_use use, uint64_t peer,
                                  uint8_t kind, struct slice request, uint64_t now_us);
 struct node_call *node_call_find(struct node_replication *n, uint32_t id);
-/* Handle a part, and the end, of an answer to a question to all or to a NODE_CALL_TRY. */
+/* Handle a part, and the end, of an answer to a question to all members, or to a NODE_CALL_TRY. */
 MUST_USE int node_call_answer(struct node_replication *n, const struct node_call *c,
                               struct slice chunk);
 void node_call_answered(struct node_replication *n, struct node_call *c, int err, uint64_t now_us);

@@ -121,7 +121,7 @@ void node_state_clock_move(struct node_state *s, int64_t by_ms, uint64_t now_ms)
 
 /* --- going back ----------------------------------------------------------------------------- */
 
-/* Copies all but the observations, by a snapshot from a generation beyond all entries. This
+/* Copies all but the observations, through a snapshot from a generation beyond all entries. This
  * router's reports stay as last sent, so that later changes count as changes. */
 static int copy_without_index(const struct crdt_state *from, struct crdt_state *to)
 {

@@ -31,7 +31,7 @@ struct node_state;
 
 struct node_state_config {
     struct hash_secret secret; /* for the hashes of prompts and sessions; equal in all routers */
-    uint64_t self;             /* this router's id: gossip_node_id() of its name */
+    uint64_t self;             /* this router's id: gossip_node_id() of the name */
     bool replicated;           /* there are other routers: changes are queued for them */
     bool keeps;                /* the state is saved to a file (node/cluster/keep.h) */
     unsigned replicas_max;     /* slots: crdt_registry_slots(names_max) */

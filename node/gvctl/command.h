@@ -55,7 +55,7 @@ struct given_option;
 const struct command *command_find(const char *name);
 /* Returns the i-th command in the order of --help; NULL: no more. */
 const struct command *command_at(unsigned i);
-/* True for an option of this command not common to all. */
+/* True for an option of this command not common to all commands. */
 bool command_has_option(const struct command *c, const struct given_option *o);
 /* Returns the kind of execution: a call with changes implies COMMAND_CHANGE. */
 enum command_run command_runs(const struct command *c);

@@ -12,8 +12,8 @@
 
 enum {
     PROBLEMS_HURT = 1,     /* exit status of `status --check`: clients get failures */
-    PROBLEMS_DEGRADED = 3, /* exit status: something is out, but clients are served (2: wrong
-                            * command line) */
+    PROBLEMS_DEGRADED = 3, /* exit status: a part is out of service, but clients are served (2 means
+                            * a wrong command line) */
 };
 
 /* Returns {"worst", "more", "items"}, owned by the caller; "worst" is "unknown" for an older

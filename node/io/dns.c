@@ -23,7 +23,7 @@ struct watched {
 };
 
 /* An instance of c-ares, with the servers of a version of resolv.conf. An outdated channel is
- * closed after its last question, and freed when `timer` is closed. */
+ * closed after the last question, and freed when `timer` is closed. */
 struct channel {
     struct dns *dns;
     ares_channel ares;

@@ -1,5 +1,5 @@
 /* DNS by c-ares, in the loop: addresses of names, and SRV records. All questions run concurrently,
- * each with its own timeouts: none waits for another, and a shutdown waits for none.
+ * each with separate timeouts: none waits for another, and a shutdown waits for none.
  *
  * /etc/hosts comes first. A name found there, with whatever kind of address, is not looked up
  * elsewhere, which is also the system's behaviour. Otherwise /etc/resolv.conf gives the servers and

@@ -1,5 +1,5 @@
-/* The sockets of all KV-event feeds of a router: the shell's part for node/kv/readers.h. libzmq and
- * its threads start with the first feed. */
+/* The sockets of all KV-event feeds of a router: the shell's part for node/kv/readers.h. libzmq's
+ * threads start with the first feed. */
 #ifndef NODE_IO_KV_FEEDS_H
 #define NODE_IO_KV_FEEDS_H
 

@@ -1,7 +1,7 @@
-/* The chain of a prompt, computed from the token ids in the engine's answer (vLLM's
- * return_token_ids). The ids are hashed as they pass, and never stored. The engine's events give
- * the prompt's last whole block the same chain (tree.h), unless the prompt has a cache_salt, an
- * adapter or images.
+/* The hash chain of a prompt, computed from the token ids in the engine's answer (vLLM's
+ * return_token_ids). The ids are hashed as they pass, and never stored. The engine's KV events give
+ * the same hash for the prompt's last whole block (kv_chain() in tree.h), unless the prompt has a
+ * cache_salt, an adapter or images.
  *
  * An answer lists the tokens before it reports the cached part of the prompt. Until then each
  * block's digest is stored: 8 bytes for each of the first KV_FRONT_BLOCKS_MAX blocks.

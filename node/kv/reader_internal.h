@@ -21,7 +21,7 @@ struct kv_reader {
     const struct kv_reader_user *user;
     struct kv_paths *paths; /* NULL: the block size is unknown, or has no table */
     uint32_t block_tokens;  /* tokens per block */
-    bool has_tier;          /* the engine's metrics show a tier beyond its own memory */
+    bool has_tier;          /* the metrics show a tier beyond the engine's own memory */
     struct kv_tree *tree;
     struct kv_feed *feed;
     struct kv_decoder *decoder;
@@ -33,7 +33,7 @@ struct kv_reader {
     uint64_t window_ms;    /* start of the next window of the limit on work */
     uint64_t settle_ms;    /* time at which kv_tree_settle() is due; 0: no events were missed */
     uint64_t whole_ms;     /* no message was missed since then */
-    uint64_t placeless_ms; /* last store of blocks without a known place */
+    uint64_t placeless_ms; /* last store of blocks without a known place in the tree */
     uint64_t live_ms;      /* time of the subscription's last message */
     uint64_t zero_ms;      /* last time that number 0 came; at most once per window */
     uint64_t former_ms;    /* time of the last message before number 0; 0: none */
@@ -41,8 +41,8 @@ struct kv_reader {
         roomless_ms;   /* last time that a prompt's first blocks did not fit the tree; 0: never */
     uint32_t turnover; /* blocks after which the cache has turned over: at least the cache's size */
     uint32_t stored;   /* blocks stored since the last turnover */
-    uint32_t placed;   /* blocks of `stored` with a known place */
-    bool covers;       /* most cached blocks have a known place */
+    uint32_t placed;   /* blocks of `stored` with a known place in the tree */
+    bool covers;       /* most cached blocks have a known place in the tree */
     bool walked;       /* the whole tree was walked over in this window */
     uint64_t full;     /* count of blocks that did not fit, when room was last made */
     bool doubtful;     /* messages were missed: kv_reader_doubt() is due in the next window */

@@ -151,15 +151,16 @@ static void judged(struct kv_reader *r)
     kv_reader_doubt(r);
 }
 
-/* Returns true if all blocks stored since the request was sent have a known place. If the request
- * found nothing in the cache, only the first blocks of prompts count. */
+/* Returns true if every block stored since the request was sent has a known place in the tree. If
+ * the request found nothing in the cache, only the first blocks of prompts count. */
 static bool knows_places(const struct kv_reader *r, const struct kv_told *told, uint32_t cached)
 {
     uint64_t unknown_ms = cached > 0 ? r->placeless_ms : r->roomless_ms;
     return unknown_ms == 0 || unknown_ms + KV_TOLD_SLACK_MS < told->sent_ms;
 }
 
-/* Returns true if the block after the prompt's cached part has arrived, by the answer's fronts. */
+/* Returns true if the answer's fronts show that the block after the prompt's cached part has
+ * arrived. */
 static bool front_came(struct kv_reader *r, const struct kv_told *told)
 {
     uint64_t slack_ms = KV_TOLD_SLACK_MS;
@@ -167,10 +168,10 @@ static bool front_came(struct kv_reader *r, const struct kv_told *told)
     return kv_tree_fronts(r->tree, &told->fronts, since_ms);
 }
 
-/* Judges an answer without blocks. If by the answer's usage a whole block of the prompt was not
- * cached, the engine must have stored it. Blocks of the output do not count, because they may have
- * been cached already. Nor do blocks of the known part of the text, which may have come meanwhile
- * for a similar prompt. */
+/* Judges an answer without blocks. If the answer's usage says that a whole block of the prompt was
+ * not cached, the engine must have stored it. Blocks of the output do not count, because they may
+ * have been cached already. Nor do blocks of the known part of the text, which may have come
+ * meanwhile for a similar prompt. */
 static void judge_untied(struct kv_reader *r, const struct kv_waiting *w, uint32_t block,
                          struct kv_tree_place known)
 {

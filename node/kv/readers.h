@@ -48,7 +48,7 @@ struct kv_wanted {
     enum kv_role role;
     uint32_t rkey;                 /* the rkey of the replica's current cache (crdt/registry.h) */
     double blocks;                 /* the cache's size in blocks; 0: unknown */
-    bool has_tier;                 /* the engine found blocks in a tier beyond its own memory */
+    bool has_tier;                 /* blocks were found in a tier beyond the engine's own memory */
     bool connects;                 /* the engine connects to this router, from `endpoint` */
     bool named;                    /* an operator gave the endpoint */
     struct slice endpoint, replay; /* "tcp://host:port"; `replay` is empty if there is no replay */

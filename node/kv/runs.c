@@ -137,7 +137,7 @@ struct kv_run *kv_runs_older(struct kv_runs *r, const struct kv_run *run)
 
 /* --- answers --------------------------------------------------------------------------------- */
 
-/* Returns the index of the answer's first possible stop, by the answer's cached blocks: 0 if the
+/* Returns the index of the answer's first possible stop, given the answer's cached blocks: 0 if the
  * run began where the cached blocks end, or the index after the stop where they end. -1: neither.
  * The turns of a conversation are a single run until an answer is found in the run. */
 static int first_stop(const struct kv_run *run, const struct kv_told *told, uint32_t block)
@@ -162,7 +162,8 @@ int kv_run_stop(const struct kv_run *run, const struct kv_told *told, uint32_t b
         return -1;
     for (int i = run->stops - 1; i >= first; i--) {
         const struct kv_stop *stop = &run->stop[i];
-        /* The last token is never computed, but engines differ in whether its block counts. */
+        /* The last token is never computed, but engines differ in whether the token's block
+         * counts. */
         if ((stop->end == all / block || stop->end == (all - 1) / block) &&
             stop->end >= told->prompt_tokens / block &&
             stop->at_ms <= told->ended_ms + KV_TOLD_SLACK_MS)

@@ -1,4 +1,4 @@
-/* The cache of an engine's rank, by the KV events: a tree of blocks.
+/* The cache of an engine's rank, as the KV events show it: a tree of blocks.
  *
  * A group of layers and the engine's hash identify a block. The block's *chain* is a hash of all
  * tokens from the prompt's beginning to the block's end (kv_chain()). The chain is the same at
@@ -125,8 +125,8 @@ bool kv_tree_is_main(const struct kv_tree *t, const struct kv_event *event);
  * `since_ms`. Returns 0 if several groups count. */
 uint32_t kv_tree_stood(const struct kv_tree *t, struct kv_tree_place place, uint64_t since_ms);
 /* Notes that at some time since `since_ms` the engine found the first `blocks` blocks of the prefix
- * up to `place`. So the found blocks without an event since then are present. Returns false if by
- * the events any found block was gone. */
+ * up to `place`. So the found blocks without an event since then are present. Returns false if,
+ * according to the events, any found block was gone. */
 bool kv_tree_found(struct kv_tree *t, struct kv_tree_place place, uint32_t blocks,
                    uint64_t since_ms);
 

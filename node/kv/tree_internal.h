@@ -33,7 +33,7 @@ struct kv_block {
     bool chained : 1;
     bool listed : 1;   /* in the table of chains */
     bool in_use : 1;   /* false: this is a free place */
-    uint8_t reach : 2; /* enum kv_reach, by this group alone */
+    uint8_t reach : 2; /* enum kv_reach, judged by this group alone */
     /* In the main group of a model with several groups (tree_groups.c): `serves` says if a prompt
      * up to this block is cached, and `alive` if any prompt with this block is cached. */
     uint8_t serves : 2, alive : 2;

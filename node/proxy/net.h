@@ -82,7 +82,7 @@ struct net_found {
     bool more; /* the look-up continues and will report another result */
 };
 
-/* A name and its addresses; the network's own struct begins with this struct. */
+/* A name and the addresses of the name; the network's own struct begins with this struct. */
 struct net_host {
     void (*resolved)(void *owner, const struct net_found *found, uint64_t now_ms);
     void *owner;

@@ -7,7 +7,7 @@
  *   proxy_create()
  *   proxy_replica()      a replica was added or removed
  *   proxy_start()        begins to probe the replicas
- *   proxy_accept()       a client has connected; from now on its stream brings the events
+ *   proxy_accept()       a client has connected; from now on the stream brings the events
  *   proxy_run()          before the loop sleeps: completes the work of the events
  *   proxy_tick()         when proxy_due_ms() says so: handles time limits and probes
  *   proxy_drain()        before the node ends: called twice, see below

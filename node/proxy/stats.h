@@ -58,7 +58,7 @@ struct proxy_stats {
     uint64_t upstream_full;    /* times upstream-connections-max blocked a replica */
     uint64_t probes_too_large; /* answers to probes that were too large to read whole */
     uint64_t probes_vetoed;    /* health checks timed out but ignored: other bytes came */
-    /* Requests to single replicas, made from control requests to all. */
+    /* Requests to single replicas, made from control requests to all replicas. */
     uint64_t controls;
     uint64_t cache_resets;           /* times a replica confirmed an empty cache */
     uint64_t watchdog_moved;         /* requests moved away from stalled or sleeping replicas */

@@ -57,7 +57,8 @@ void node_adapters_leave(struct node_adapters *a, unsigned replica);
 void node_adapters_use(struct node_adapters *a, unsigned replica, uint32_t adapter,
                        uint64_t now_ms);
 void node_adapters_release(struct node_adapters *a, unsigned replica, uint32_t adapter);
-/* The replica used the adapter at `at_ms`, for another router or by the engine's report. */
+/* The replica used the adapter at `at_ms`, for another router or according to the engine's
+ * report. */
 void node_adapters_seen(struct node_adapters *a, unsigned replica, uint32_t adapter,
                         uint64_t at_ms);
 

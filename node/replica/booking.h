@@ -14,7 +14,7 @@
  * An answer that is not streamed begins only when complete. So the booking leaves the line after
  * the estimated time at the head (node_load_advance).
  *
- * Invariants (node_bookings_check): the load of a replica is the sum of its open bookings, in
+ * Invariants (node_bookings_check): the load of a replica is the sum of the open bookings there, in
  * integers, so without bookings it is exactly zero; the line holds exactly the bookings in prefill.
  * A released or foreign handle aborts. */
 #ifndef NODE_REPLICA_BOOKING_H
@@ -27,7 +27,7 @@
 #include "node/replica/room.h"
 #include "node/replica/terms.h"
 
-/* Other routers' work in flight at a replica, by their reports, a moment late. */
+/* Other routers' work in flight at a replica, from their reports, a moment late. */
 struct node_remote_load {
     uint64_t requests;
     uint64_t prefill_tokens;
@@ -131,8 +131,8 @@ struct node_booking_entry {
     bool rate_taught;      /* the first byte already taught the rate, before the answer's token
                             * count */
     double prefill_beside; /* tokens of other prompts computed during prefill_s */
-    struct node_room_amount ran_at_first_byte; /* load running at the first byte, of all routers,
-                                                * this request included */
+    struct node_room_amount ran_at_first_byte; /* load in decode at the first byte: the requests of
+                                                * all routers, this request included */
     double area_at_first_byte;                 /* the replica's decoding_area at the first byte */
     double prefilled_at_first_byte;
 };

@@ -81,7 +81,7 @@ static bool heeds(const struct node_replica *k, uint64_t now_ms)
     return k->breaker.heard != NODE_BREAKER_CLOSED && !works_here(k, now_ms);
 }
 
-/* True if a trial is due, by own failures or by the other routers' reports. */
+/* True if a trial is due, after own failures or other routers' reports. */
 static bool is_due(const struct node_replica *k, uint64_t now_ms)
 {
     return !runs(k, now_ms) && (k->trouble.failing.trial ||

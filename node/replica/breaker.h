@@ -2,7 +2,7 @@
  * in trouble reports this, and the others avoid the replica too. When the back-off is over, a
  * single router makes a single trial for all (docs/adr/0021).
  *
- *   phases in a router's report, by the router's own observations:
+ *   phases in a router's report, from the router's own observations:
  *     CLOSED ──failures──> OPEN ──back-off over──> DUE ──its request──> TRYING ──answer──> CLOSED
  *                           ^                                              │
  *                           └───────────────────── failed ─────────────────┘
@@ -74,7 +74,7 @@ struct node_breaker {
     unsigned ahead;      /* number of routers with an earlier turn */
     uint32_t cures;      /* sum of the cures reported by other routers */
     /* Own observations. */
-    uint64_t due_ms;    /* when a trial became due by other routers' reports */
+    uint64_t due_ms;    /* when other routers' reports made a trial due */
     uint64_t warned_ms; /* when another router's back-off began; 0: never, or checked since */
     uint64_t worked_ms; /* when an answer last began; 0: never */
     uint64_t proved_ms; /* when an answer last began while others reported trouble; 0: never */

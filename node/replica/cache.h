@@ -61,8 +61,8 @@ struct node_cache {
     struct node_ratio bytes_per_token; /* ratio over all prompts, of any model and form */
     uint64_t bytes_samples;            /* samples taken here or by other routers, each counted
                                         * once */
-    bool size_learned;                 /* the belief's factor was learned for this cache, by any
-                                        * router */
+    bool size_learned;                 /* some router has learned the belief's factor for this
+                                        * cache */
     struct node_size_held {            /* evidence from before this router's start, or the size by
                                         * the engine's evictions; fades */
         double log, weight;            /* `log`: `weight` times the logarithm of the size */
@@ -74,7 +74,7 @@ struct node_cache {
                                * reported */
     unsigned told_block_seen; /* number of reports that differed from the report before, capped */
     uint64_t told_last;
-    struct node_evidence evidence; /* evidence of the cache size, by this router's requests */
+    struct node_evidence evidence; /* evidence of the cache size, from this router's requests */
     uint64_t usage_impossible;     /* answers with impossible usage (node/replica/usage.h) */
     struct node_sums sums;         /* this router's sums */
     struct node_others others;
@@ -87,9 +87,10 @@ struct node_cache {
 /* The cache size in tokens, without the learned factor: from this replica's label, from the
  * engine's report, or `configured`. */
 double node_replica_cache_tokens(const struct node_replica *k, double configured);
-/* Size of the engine's own memory, by the engine's report; 0: unknown. */
+/* Size of the engine's own memory, as reported by the engine; 0: unknown. */
 double node_replica_near_tokens(const struct node_replica *k);
-/* Tokens per block of the replica's cache, by the engine's report or by answers; 0: unknown. */
+/* Tokens per block of the replica's cache, as reported by the engine or shown by answers; 0:
+ * unknown. */
 double node_replica_block_tokens(const struct node_replica *k);
 /* Usable tokens out of `matched`: whole blocks, and never the prompt's last token. */
 double node_replica_whole_tokens(const struct node_replica *k, double prompt, double matched);
@@ -126,9 +127,8 @@ void node_replica_size_fade(struct node_replica *k, double seconds);
 /* This router's evidence of the size, to be shared: the factor of the reported size, and the number
  * of prompts by which this factor predicts better. */
 void node_replica_size_known(const struct node_replica *k, double *size, double *weight);
-/* The time in seconds for which evicted blocks had not been used, by the engine's counters: blocks
- * used within this time are in the cache. 0 until enough blocks were evicted since the last
- * result. */
+/* Seconds between the last use of a block and the eviction, from the engine's counters: blocks used
+ * within this time are in the cache. 0 until enough blocks were evicted since the last result. */
 double node_replica_evicted_after(struct node_replica *k);
 /* Sets the size that node_replica_evicted_after() implies, in units of the reported size. This size
  * takes precedence over all other evidence. */

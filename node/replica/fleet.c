@@ -94,8 +94,8 @@ static double shrunk(double own, unsigned samples, double fleet, double spread)
     return fleet * pow(own / fleet, spread / (spread + RULE(NOISE) * RULE(NOISE) / samples));
 }
 
-/* The fleet's value if the replica's own value is close to it, and the own value from twice the
- * distance on, with a steady transition. */
+/* Returns the fleet's value if the replica's own value is within alike() of it, and the own value
+ * at twice this distance or more. In between, the result changes steadily from one to the other. */
 static double apart(double own, unsigned samples, double fleet)
 {
     double off = log(own / fleet), step = alike(samples);

@@ -1,5 +1,5 @@
-/* An engine's foreign load and limits of room, by the engine's gauges (docs/adr/0031). Without such
- * gauges, both are unknown.
+/* An engine's foreign load and limits of room, from the engine's gauges (docs/adr/0031). Without
+ * such gauges, both are unknown.
  *
  * Foreign requests are the engine's running and waiting requests, less all routers' bookings at the
  * same time. Gauges and bookings differ slightly in time, so the lesser of two consecutive readings

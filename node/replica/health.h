@@ -131,7 +131,7 @@ enum node_stall node_signs_judge(const struct node_replica *k, const struct node
 /* Judges the signs, and stores the result. */
 void node_signs_watch(struct node_replica *k, const struct node_watched *w, uint64_t watchdog_ms,
                       uint64_t now_ms);
-/* True if the engine is at work, by tokens and counters. */
+/* True if tokens or counters show that the engine is at work. */
 bool node_signs_are_moving(const struct node_signs *s, uint64_t now_ms);
 
 /* --- between routers */

@@ -14,10 +14,10 @@ enum {
     DENIAL_WAYS = 8,
 };
 
-/* Validity of a denial by a replica that lists its models. */
+/* Validity of a denial by a replica that lists models. */
 enum denial_state {
     DENIAL_HOLDS,  /* valid until `until_ms`, whatever the replica lists */
-    DENIAL_FRESH,  /* valid until the replica lists its models again */
+    DENIAL_FRESH,  /* valid until the replica lists models again */
     DENIAL_LIFTED, /* ended by a new list; a second denial would hold */
 };
 

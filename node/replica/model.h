@@ -9,7 +9,7 @@
  *     so the router no longer knows whether the model is served.
  *
  * A successful answer counts only while the replica has not listed its models. A list may be
- * outdated: a 404 for a listed model counts until the replica has listed its models again, in
+ * outdated: a 404 for a listed model counts until the replica has listed the models again, in
  * answer to a question sent after the 404. A second 404 for the model within that time counts for
  * NODE_MODELS_DENIED_MS, whatever the replica lists.
  *
@@ -85,7 +85,7 @@ MUST_USE int node_models_set(struct node_models *m, unsigned replica, const stru
 /* Adds a model to the replica's list. Errors as node_models_set(). */
 MUST_USE int node_models_also(struct node_models *m, unsigned replica, struct slice id);
 
-/* The model is an adapter of the base `parent`, if both are known. */
+/* Marks a known model as an adapter, of the base `parent` if the base is known. */
 void node_models_adapter(struct node_models *m, struct slice name, struct slice parent);
 bool node_models_is_adapter(const struct node_models *m, struct slice name);
 /* `loads`: on request, the replica loads unlisted adapters. */
@@ -94,8 +94,7 @@ bool node_models_any_on_demand(const struct node_models *m);
 
 /* The number belongs to another replica from now on, with unknown models. */
 void node_models_forget(struct node_models *m, unsigned replica);
-/* From now on the replica refuses to list its models. The last list counts as learned from
- * answers. */
+/* From now on the replica refuses to list models. The last list counts as learned from answers. */
 void node_models_unlist(struct node_models *m, unsigned replica);
 /* The list and the answers were another engine's: the replica may serve any model. */
 void node_models_unknow(struct node_models *m, unsigned replica);

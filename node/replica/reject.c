@@ -151,9 +151,9 @@ void node_reject_doubt(struct node_reject *j, const struct node_rejection *x, bo
 
 /* --- evidence ------------------------------------------------------------------------------- */
 
-/* The kinds assumed to be rejected, by the rejected kinds `told` and the kinds that have `worked`
- * since. Two rejected kinds, neither of which implies the other, stand for the widest group in
- * which no kind worked. */
+/* The kinds assumed to be rejected, given the rejected kinds `told` and the kinds that have
+ * `worked` since. Two rejected kinds, neither of which implies the other, stand for the widest
+ * group in which no kind worked. */
 static uint64_t held_by(uint64_t told, uint64_t worked)
 {
     bool several = told != 0;

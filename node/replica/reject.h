@@ -62,7 +62,7 @@ struct node_reject_from {
 
 /* A rejection to be judged. */
 struct node_rejection {
-    unsigned replica; /* the rejecting replica, by the row of the address */
+    unsigned replica; /* the rejecting replica: the row of the address */
     uint8_t kind;     /* kind of the request, below NODE_REJECT_KINDS */
     uint64_t model;   /* hash of the requested model; 0: not known, or irrelevant */
     unsigned status;  /* 4xx */
@@ -145,8 +145,8 @@ bool node_reject_avoids(const struct node_reject *j, uint8_t kind, uint64_t mode
                         uint64_t now_ms);
 /* True if the replica is known to accept requests of this kind. */
 bool node_reject_proven(const struct node_reject *j, uint8_t kind);
-/* The kinds for which the replica is avoided, by this router's findings or other routers'; and the
- * status of these rejections; 0: unknown. */
+/* The kinds for which the replica is avoided, found by this router or by others; and the status of
+ * these rejections; 0: unknown. */
 uint64_t node_reject_kinds(const struct node_reject *j);
 unsigned node_reject_status(const struct node_reject *j);
 /* False if nothing counts against the replica: then the functions above need no call. */

@@ -13,11 +13,11 @@
  *
  * A DOWN replica gets requests only if all replicas of the model are DOWN, as a last resort.
  *
- * Answers never take a replica down, because a client could provoke them at a whole fleet. But
- * bad answers make the replica *avoided*: requests go there only if no other replica of the model
- * will do (node/replica/standing.h has all reasons). Three 5xx answers with no success between do
- * so. A draining server, for example, passes its health check but fails each request at once, and
- * its empty queue would attract all requests.
+ * Answers never take a replica down, because a client could provoke them at a whole fleet. But bad
+ * answers make the replica *avoided*: requests go there only if no other replica of the model will
+ * do (node/replica/standing.h has all reasons). Three 5xx answers with no success between do so. A
+ * draining server, for example, passes the health check but fails each request at once, and the
+ * empty queue would attract all requests.
  *
  * A back-off is 1 s at first and doubles up to 30 s if another back-off follows soon, for any
  * reason. After the back-off a single request at a time may go there (the trial) until an answer
@@ -125,7 +125,7 @@ struct node_replica {
     struct node_breaker breaker; /* back-offs shared between routers */
     double weight;               /* share of the work by this router's settings; default 1 */
     struct node_load load;       /* booking.c */
-    struct node_room room;       /* room for contexts, by the load seen running */
+    struct node_room room;       /* room for contexts, learned from the load seen running */
     struct node_foreign foreign; /* foreign load, and limits of room */
     struct node_belief belief;
     struct node_believed believed; /* fleet.c */

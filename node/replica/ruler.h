@@ -1,4 +1,4 @@
-/* The checkpoints' positions in tokens, by the answers' reports.
+/* The checkpoints' positions in tokens, as reported in answers.
  *
  * The tokens of a part of a prompt are estimated from bytes, and a cache is filled block by block.
  * But the next turn of a conversation begins with an earlier prompt, whose tokens an answer has

@@ -1,4 +1,4 @@
-/* The contents of a replica's /metrics, by the names of vLLM and SGLang in all releases since
+/* The contents of a replica's /metrics, under the names of vLLM and SGLang in all releases since
  * 2025.
  *
  * Prometheus text exposition format 0.0.4. A missing name is not an error: the field stays at -1

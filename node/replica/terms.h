@@ -62,7 +62,7 @@ enum node_health {
     NODE_HEALTH_UNKNOWN, /* not probed yet: used only if no better replica can be chosen */
     NODE_HEALTH_UP,
     NODE_HEALTH_DOWN,
-    NODE_HEALTH_DRAINING, /* finishes its requests, gets no new requests */
+    NODE_HEALTH_DRAINING, /* finishes the requests under way, and gets no new requests */
     NODE_HEALTH_ROUTER,   /* no engine: a router answers the probes. Never used */
     NODE_HEALTHS,
 };

@@ -1,4 +1,4 @@
-/* Estimates a prompt's tokens from its content (struct chain_content), for a model's tokenizer: a
+/* Estimates a prompt's tokens from the content (struct chain_content), for a model's tokenizer: a
  * number of tokens for each byte of a kind, and for each image, sound and film. Spaces count with
  * the next word.
  *

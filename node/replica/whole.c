@@ -30,8 +30,9 @@ static struct node_whole relative(const struct node_whole *w, struct node_whole_
     return r;
 }
 
-/* The best fit to the answers, as times in units of the base. `alike` is the weight of a penalty on
- * different times: alike * (p - d)^2. False: the best times are not above zero. */
+/* Finds the prefill time *p and the decode time *d that fit the answers best, in units of the base.
+ * `alike` is the weight of a penalty on a difference between them: alike * (p - d)^2. False: a best
+ * time is not above zero. */
 static bool fit(const struct node_whole *r, double alike, double *p, double *d)
 {
     double det = (r->pp + alike) * (r->dd + alike) - (r->pd - alike) * (r->pd - alike);
@@ -40,7 +41,7 @@ static bool fit(const struct node_whole *r, double alike, double *p, double *d)
     return *p > 0 && *d > 0;
 }
 
-/* The best common factor for both times. */
+/* Returns the common factor for both times that fits the answers best. */
 static double fit_one(const struct node_whole *r)
 {
     return (r->p + r->d) / (r->pp + 2 * r->pd + r->dd);

@@ -34,7 +34,7 @@ double node_whole_factor(const struct node_whole *w, struct node_whole_base base
 /* Adds a replica's answers to the fleet's, scaled for a replica slower by `factor`. */
 void node_whole_pool(struct node_whole *fleet, const struct node_whole *w, double factor);
 
-/* The best fit to the fleet's answers, starting at `fleet->base`. */
+/* Returns the times that fit the fleet's answers best, starting from `fleet->base`. */
 struct node_whole_base node_whole_explain_fleet(const struct node_whole *fleet);
 
 #endif

@@ -87,7 +87,7 @@ static void put_cache(struct json_writer *w, const struct node_router *r, unsign
     json_put_cstr(w, "cache_from", node_router_cache_source(r, number));
     json_put_u64(w, "prompt_tokens", told->prompt);
     json_put_u64(w, "cached_tokens", told->cached);
-    /* share of the cache in use, by the replica's metrics */
+    /* share of the cache in use, from the replica's metrics */
     json_put_double(w, "usage", k->scraped_ms != 0 ? k->scrape.cache_usage : NAN);
 }
 

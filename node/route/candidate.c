@@ -51,7 +51,7 @@ static double rate_shown(const struct node_replica *k, const struct node_head *h
     return shown / head->since_s;
 }
 
-/* A prompt that takes more than twice its expected time, and LATE_S more, is late for another
+/* A prompt that takes more than twice the expected time, and LATE_S more, is late for another
  * reason, and for an unknown time. The guess is that the delay lasts as long again, as for all
  * waits of unknown cause. LATE_S covers engine time outside the computation, such as for a
  * tokenizer, and the delay of other routers' reports. */
@@ -79,7 +79,7 @@ static double tried_step_s(const struct node_replica *k, double requests, double
     return node_believed_step_s(&k->believed, context_tokens) * times;
 }
 
-/* Factor by which a replica is slower than believed, by answers without a stream: overdue answers
+/* Factor by which a replica is slower than believed, from answers without a stream: overdue answers
  * relative to finished answers. Until the first answer ends there is no other sign of a slow
  * replica, while a fast replica has answered hundreds by then (docs/adr/0042). */
 static double times_slower(const struct node_replica *k, const struct node_size *size, double rate,

@@ -60,7 +60,7 @@ struct node_decisions_query {
 /* ERR_NOMEM. */
 MUST_USE int node_decisions_create(struct node_decisions **out);
 void node_decisions_destroy(struct node_decisions *d);
-/* The router records its decisions in `d` from now on. `d` is borrowed; NULL: records none. */
+/* The router records decisions in `d` from now on. `d` is borrowed; NULL: records none. */
 void node_router_decisions(struct node_router *r, struct node_decisions *d);
 
 /* The attempt with this number ended. Does nothing if the entry is no longer in the ring. */

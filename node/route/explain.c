@@ -127,7 +127,7 @@ static void explain_left_out(struct json_writer *w, const struct node_router *r,
     json_array_end(w);
 }
 
-/* The believed rendering of the prompt by engines, and its source. */
+/* The believed rendering of the prompt by engines, and the source of this belief. */
 static void explain_rendering(struct json_writer *w, struct node_router *r,
                               const struct node_request *request)
 {

@@ -34,8 +34,8 @@ struct node_events_user {
 /* Sets the reader's callbacks. NULL: this router has no reader any more. */
 void node_router_events_watch(struct node_router *r, const struct node_events_user *user);
 
-/* `live`: this router reads the replica's feed, and its reports count. Stays in effect until the
- * next call, even if the engine restarts. */
+/* `live`: this router reads the replica's feed, and the router's reports count. Stays in effect
+ * until the next call, even if the engine restarts. */
 void node_router_events_live(struct node_router *r, unsigned replica, bool live);
 /* The role that this router offers for the replica's feed. */
 enum node_reads {

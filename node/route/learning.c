@@ -50,7 +50,7 @@ static void learn_rate_early(struct node_router *r, struct node_replica *replica
     e->rate_taught = learn_rate(r, replica, e, &untold, now_ms);
 }
 
-/* Learns the cost of loading from a tier: the prompt's time beyond its uncached tokens, in tokens
+/* Learns the cost of loading from a tier: the prompt's time beyond the uncached tokens, in tokens
  * that could be computed in that time. */
 static void learn_restore(struct node_router *r, const struct node_replica *replica,
                           const struct node_booking_entry *e, const struct node_usage *usage)
@@ -66,7 +66,7 @@ static void learn_restore(struct node_router *r, const struct node_replica *repl
     node_ratio_add(&r->restore, number_min(number_max(took, 0), tier), tier);
 }
 
-/* The time of loading an adapter: the prompt's time beyond the work on its tokens. */
+/* The time of loading an adapter: the prompt's time beyond the work on the tokens. */
 static void learn_load(struct node_router *r, const struct node_replica *replica,
                        const struct node_booking_entry *e, const struct node_usage *usage)
 {

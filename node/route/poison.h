@@ -5,8 +5,8 @@
  *      ^                                                    |                             |
  *      +-------- answered after all, forgotten by an operator, or its time is over -------+
  *
- * A request is identified by a hash of its path and body, keyed with the secret for prompts. The
- * hash is the same at all routers, and reveals nothing about the prompt. */
+ * A request is identified by a hash of path and body, keyed with the secret for prompts. The hash
+ * is the same at all routers, and reveals nothing about the prompt. */
 #ifndef NODE_ROUTE_POISON_H
 #define NODE_ROUTE_POISON_H
 

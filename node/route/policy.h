@@ -38,8 +38,8 @@ struct node_candidate {
                           * answers are overdue */
     /* Set by the rule (choose.c): */
     struct node_cost cost;
-    bool is_due; /* slow, without a queue, with less work than its speed deserves, while the
-                  * cheapest replica has a queue */
+    bool is_due; /* slow, without a queue, with less work than the replica's speed deserves, while
+                  * the cheapest replica has a queue */
 };
 
 struct node_policy_input {

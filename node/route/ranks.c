@@ -13,7 +13,7 @@ static unsigned ranks_wanted(const struct node_router *r, const struct node_repl
     return ranks > 1 ? ranks : 0;
 }
 
-/* True if this router may name the ranks: the address is in its settings, or operators added it. */
+/* True if this router may name the ranks: the settings have the address, or operators added it. */
 static bool speaks_for(const struct node_router *r, unsigned slot)
 {
     const struct node_replica *k = &r->replicas[slot];

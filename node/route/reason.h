@@ -19,7 +19,7 @@ enum node_reason {
     NODE_REASON_COLD,    /* no replica has a part of the prompt */
     NODE_REASON_CACHED,  /* no replica has more of the prompt */
     NODE_REASON_CHEAPER, /* another replica holds more of the prompt, but is busier by the policy */
-    NODE_REASON_DUE,     /* slow, with less work than its speed deserves (due.c) */
+    NODE_REASON_DUE,     /* slow, with less work than the replica's speed deserves (due.c) */
     NODE_REASON_PLAIN,   /* the plain policy chose, in shadow mode or for the control group
                           * (shadow.h) */
     NODE_REASONS,

@@ -191,7 +191,7 @@ static bool is_within(const struct node_router *r, unsigned server, struct slice
     return place_of(r, &h, server) < h.all / 2;
 }
 
-/* True if the replica is within the half for each of its known models. */
+/* True if the replica is in the avoided half for each model known to be served there. */
 bool node_router_reject_within(const struct node_router *r, unsigned server)
 {
     struct slice model = slice_of("", 0); /* without a known model: all replicas */

@@ -135,7 +135,8 @@ void node_router_registry_take(struct node_router *r)
     node_router_ranks_follow(r);
 }
 
-/* True if the replica is in use by its row, without regard to its address. */
+/* True if the replica's own row puts the replica in use, without regard to the row of the
+ * address. */
 static bool is_named(const struct node_router *r, unsigned slot)
 {
     enum crdt_wish wish = node_router_wish(r, slot);

@@ -1,7 +1,7 @@
 /* The result of a request: the only definition of a *failed* request (docs/glossary.md). The
  * counters, /figures, /live, /decisions, gvctl and the page all show results of node_result_of().
  *
- * A request failed if its client got a 5xx status, found the router's queue full (with any status),
+ * A request failed if the client got a 5xx status, found the router's queue full (with any status),
  * or got a cut answer: begun, but not properly ended. An error event is no proper end. Other 4xx
  * are the client's fault, and so are a slow client and a request head that no router accepts (501,
  * 505). A client that left cancelled the request. None of these is a failure. */

@@ -124,7 +124,7 @@ struct node_decision {
     uint64_t cached_tokens; /* predicted for the replica */
     enum node_reason reason;
     double ttft_s;   /* predicted; 0: no figures for the replica or the request yet */
-    bool listed;     /* the replica had listed its models when chosen */
+    bool listed;     /* the replica had listed models when chosen */
     uint64_t number; /* among the kept decisions (decisions.h); 0: not kept */
 };
 
@@ -155,7 +155,7 @@ extern const char *const node_policy_plain_names[];
 bool node_router_engines_tell_usage(const struct node_router *r);
 /* The policy in use (policy.h). */
 const struct node_policy *node_router_policy(const struct node_router *r);
-/* True if the policies in use need a request's session, or its conversation. */
+/* True if the policies in use need a request's session or conversation. */
 bool node_router_wants_session(const struct node_router *r);
 bool node_router_wants_conversation(const struct node_router *r);
 
@@ -221,7 +221,7 @@ void node_router_ranks_scraped(struct node_router *r, unsigned server,
 /* The engine at the address has emptied the cache. All routers forget the believed contents, as
  * after a restart. */
 void node_router_cache_reset(struct node_router *r, unsigned server, uint64_t now_ms);
-/* True if the replica is known to serve the model, by a list or by an answer. */
+/* True if a list or an answer shows that the replica serves the model. */
 bool node_router_replica_serves(const struct node_router *r, unsigned replica, struct slice model);
 /* True if the replica is in use. Replicas not in use are never chosen and appear in no table. */
 bool node_router_replica_present(const struct node_router *r, unsigned replica);
@@ -271,7 +271,7 @@ MUST_USE int node_router_models(struct node_router *r, unsigned replica, const s
  * if the list showed another length before. */
 bool node_router_context_listed(struct node_router *r, unsigned replica, uint32_t tokens);
 void node_router_context_told(struct node_router *r, unsigned replica, uint32_t tokens);
-/* The replica's context length from its label or these reports; 0: unknown. */
+/* The replica's context length from the label or these reports; 0: unknown. */
 uint32_t node_router_context(const struct node_router *r, unsigned replica);
 /* The replica reported that the request exceeds the context. Says if another replica for the
  * request, up or not, has a longer context. MAYBE: the length is unknown for this replica or the
@@ -299,15 +299,15 @@ bool node_router_models_none(struct node_router *r, unsigned replica, unsigned s
  * as known: it lists the model, or lists no models. */
 bool node_router_model_up(struct node_router *r, const struct node_request *request,
                           const struct node_replica_set *excluded, uint64_t now_ms);
-/* True if a replica in use, up or not, is known to serve the model, by a list or by an answer. */
+/* True if a list or an answer shows that a replica in use, up or not, serves the model. */
 bool node_router_model_known(const struct node_router *r, struct slice model);
 /* True if the model exists although no replica known to serve the model is up. Then a label names
  * the model, a replica with the model is down, or a source of replicas has not answered yet. */
 bool node_router_model_away(const struct node_router *r, struct slice model);
-/* True if the choice of this replica (the server of its ranks) is a guess: the replica has not
- * listed its models, and no replica is known to serve the request's model. But another replica is
- * up with a known list, and may serve the model by now. The guess ends when the replica answers a
- * request for the model. */
+/* True if the choice of this replica is a guess (`server` is the replica, or the address of a
+ * rank): the replica has listed no models, and no replica is known to serve the request's model.
+ * But another replica is up with a known list, and may serve the model by now. The guess ends when
+ * the replica answers a request for the model. */
 bool node_router_is_guess(const struct node_router *r, const struct node_request *request,
                           unsigned server);
 
@@ -320,7 +320,7 @@ void node_router_probe_answered(struct node_router *r, unsigned replica, enum no
  * list, and is not reported to other routers. SGLang's answers do not count, because SGLang accepts
  * any name. */
 void node_router_model_served(struct node_router *r, unsigned replica, struct slice model);
-/* The replica denied a model of its list, and the request was tried at a second replica. True
+/* The replica denied a listed model, and the request was tried at a second replica. True
  * `accepted`: the second replica answered the request. False: the second replica denied the model
  * too. */
 void node_router_model_tried(struct node_router *r, unsigned replica, bool accepted);
@@ -440,7 +440,7 @@ void node_router_error(struct node_router *r, unsigned replica, enum node_error 
 
 /* --- rejections (node/replica/reject.h) --- */
 
-/* The chance that the replica is at fault for the rejection, by the present belief. Changes
+/* The chance, as believed at present, that the replica is at fault for the rejection. Changes
  * nothing. */
 enum node_reject_guilt node_router_reject_guilt(const struct node_router *r,
                                                 const struct node_rejection *x);

@@ -21,7 +21,7 @@
 #include "node/route/shadow.h"
 #include "node/route/share.h"
 
-/* The replicas that serve a request's model, by the rows of their addresses. */
+/* The replicas that serve a request's model, as rows of their addresses. */
 struct node_servers {
     struct node_replica_set surely; /* known to serve the model, or the model's base */
     struct node_replica_set may;    /* known to serve the model, or may serve it */
@@ -231,7 +231,7 @@ struct node_router {
                                     * NULL at other times */
 };
 
-/* The size of a request in tokens, by the figures learned for the model. */
+/* The size of a request in tokens, estimated from the figures learned for the model. */
 struct node_size {
     unsigned model; /* row */
     double prompt_tokens;
@@ -269,7 +269,7 @@ static inline bool node_router_is_first_attempt(const struct node_replica_set *e
 }
 /* Sets the address of each rank's row, after a change of the registry. */
 void node_router_ranks_follow(struct node_router *r);
-/* Copies an address's settings and models to its ranks. */
+/* Copies an address's settings and models to the ranks. */
 static inline void node_router_ranks_inherit(struct node_router *r)
 {
     r->fleet_stale |= node_ranks_inherit(r->replicas, r->replica_count);
@@ -332,8 +332,9 @@ void node_router_ranks_tick(struct node_router *r, uint64_t now_ms);
 
 /* --- held.c --- */
 
-/* The index's counters for the replica's believed cache, by the prompts sent there. In shadow
- * mode's look-ups, by the prompts that the router's own policy would have sent there. */
+/* The index's counters for the replica's believed cache, from the prompts sent there. In shadow
+ * mode's look-ups, they come from the prompts that the router's own policy would have sent
+ * there. */
 static inline struct crdt_index_ring node_router_ring(const struct node_router *r, unsigned k)
 {
     return crdt_index_ring_part(r->index, k, r->shadow_of != NULL);
@@ -362,7 +363,7 @@ struct node_holding {
 struct node_holding node_router_holding(const struct node_router *r, unsigned k,
                                         const struct node_request *request,
                                         const struct node_size *size);
-/* After the look-up: the prompt's size, by the known beginning. */
+/* After the look-up: the prompt's size, estimated from the known beginning. */
 void node_router_measure(const struct node_router *r, const struct node_request *request,
                          struct node_size *size);
 /* An answer reported the token positions of checkpoints. */
@@ -457,8 +458,8 @@ unsigned node_router_against(const struct node_router *r, unsigned replica, uint
 
 /* Sets the order of replicas and routers, from which the shares follow. Called once a second. */
 void node_router_shares_find(struct node_router *r);
-/* The place of the router with the replica in its share now; the number of routers: no router
- * has. */
+/* The place of the router whose share has the replica now. If no share has the replica, returns the
+ * number of routers. */
 unsigned node_router_owner(const struct node_router *r, unsigned k);
 /* Adds to the work that this router placed lately. */
 void node_router_placed(struct node_router *r, double work_s, uint64_t now_ms);
@@ -513,11 +514,12 @@ bool node_router_is_unknown(const struct node_router *r, const struct node_reque
  * far may serve any model, unless that replica is down while a replica with a known list is up.
  * Clients should not wait for a name that may be misspelt. */
 bool node_router_may_come(const struct node_router *r, unsigned replica);
-/* Tokens of a request with its answer. All 0: fits every known context. */
+/* Tokens of a request and answer together. All 0: fits every known context. */
 struct node_need {
     uint32_t least; /* tokens that the request has at least */
     uint32_t most;  /* tokens that the request hardly exceeds */
-    uint32_t over;  /* tokens that the request exceeds by an engine's report; 0: no report */
+    uint32_t over;  /* an engine reported that the request exceeds this number of tokens; 0: no
+                     * report */
 };
 struct node_need node_router_need(const struct node_router *r, const struct node_request *request);
 enum node_fit { NODE_FIT_NOT, NODE_FIT_MAYBE, NODE_FIT_UNKNOWN, NODE_FIT_WELL };
@@ -531,8 +533,8 @@ bool node_router_fit_keep(const struct node_router *r, const struct node_need *n
  * without a list and due for a guess. */
 void node_router_candidates_sure(struct node_router *r, const struct node_request *request,
                                  uint64_t now_ms);
-/* True if the replica (the server of its ranks) may serve the model only because any model is
- * possible there, while some candidate lists the name. */
+/* True if the replica (`server`: the replica, or the address of a rank) may serve the model only
+ * because any model is possible there, while some candidate lists the name. */
 bool node_router_is_unsure(const struct node_router *r, unsigned server);
 /* Keeps the candidates that the request fits. If there are none, keeps candidates of unknown
  * context; without these too, the candidates with the longest context. */

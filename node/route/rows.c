@@ -140,7 +140,7 @@ struct slice node_router_only_at(const struct node_router *r, unsigned slot)
 
 /* --- ranks and their processes --------------------------------------------------------------- */
 
-/* Skips a rank with requests. Until they end, the rank keeps its row, and the address keeps the
+/* Skips a rank with requests. Until they end, the rank keeps the row, and the address keeps the
  * slot. */
 void node_router_ranks_follow(struct node_router *r)
 {

@@ -76,8 +76,8 @@ struct node_shadow_sums node_shadow_hour(const struct node_shadow *s, uint64_t n
 /* Sum of the predicted TTFTs in shadow mode: the estimates, plus the error of estimates at the
  * plain policy's choices. Other choices would wait for the missing part as well. */
 double node_shadow_predicted_s(const struct node_shadow_sums *sums);
-/* True if the plain policy routes the conversation, by the same result at every router. `share` is
- * in 0..1. */
+/* True if the plain policy routes the conversation; every router has the same result. `share` is in
+ * 0..1. */
 bool node_shadow_is_control(uint64_t conversation, double share);
 
 /* Copies a prompt's checkpoints under separate ids. */

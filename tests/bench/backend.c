@@ -7,7 +7,7 @@
  * --pace-us a write each. Answers the routes that a router probes: /health, /v1/models, /metrics.
  * Prints a line `listening on http://HOST:PORT` per port; port 0 lets the kernel choose.
  *
- * The backend trusts its clients: heads up to 16 KB, bodies with Content-Length only. */
+ * The backend trusts the clients: heads up to 16 KB, bodies with Content-Length only. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>

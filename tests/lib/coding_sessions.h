@@ -1,5 +1,5 @@
-/* The coding sessions of ../shared/traces (its README.md): a JSON file per session; each request
- * has a list of blocks of 64 tokens.
+/* The coding sessions of ../shared/traces (see README.md there): a JSON file per session; each
+ * request has a list of blocks of 64 tokens.
  *
  * Block ids of the files are local to a session. Here they are unique over all sessions, except for
  * the first half of a session's tools and system prompt, which all sessions share (the publisher's

@@ -2,7 +2,7 @@
  * parallel: random bytes in the unit test, the fuzzer's bytes in the fuzz target.
  *
  * The model is an array with a generation for every key of a small world. After every step the
- * index is checked, and its answers are compared. If memory is tight, the model cannot predict
+ * index is checked, and the answers are compared. If memory is tight, the model cannot predict
  * refusals and evictions. But a refusal must change nothing, and the index reports an eviction as a
  * floor, so even then the two must agree exactly. */
 #ifndef TESTS_LIB_INDEX_MODEL_H

@@ -129,7 +129,7 @@ static void end_piece(struct hasher *h)
     read_points(h);
 }
 
-/* A block that reaches the limit of points is not a block: its bytes go to the whole segment. */
+/* A block that reaches the limit of points is not a block: the bytes go to the whole segment. */
 static void put_bytes(struct place *p, const char *at, size_t len)
 {
     for (size_t i = 0; i < len; i++) {

@@ -1,4 +1,4 @@
-/* The simulation's own book: each observation of an engine's process by a router, with its time;
+/* The simulation's own book: each observation of an engine's process by a router, with the time;
  * and the entries that each node was seen to hold. From the book follows which entries indexes may
  * and must contain.
  *
@@ -168,7 +168,7 @@ void sim_book_started(struct sim_world *w, unsigned engine)
 {
     struct engine *e = &w->book->engines[engine];
     if (e->processes == 0)
-        e->processes = 1; /* the process that never showed its start */
+        e->processes = 1; /* the process that never showed a start */
     CHECK(e->processes < PROCESSES);
     e->starts[e->processes++] = w->engines[engine].started_ms;
 }
@@ -388,7 +388,7 @@ static void have(struct sim_world *w, struct world_node *n, struct having *out)
         out[i].oldest_ms = UINT64_C(1000) * crdt_registry_oldest_s(r, (unsigned)out[i].slot);
         const struct crdt_incarnation *now =
             &crdt_registry_at(r, (unsigned)out[i].slot)->incarnation;
-        /* A raise is a loss of the cache without a start of its own. */
+        /* A raise is a loss of the cache without a new start. */
         if (now->raises == 0)
             out[i].process = process_of(&w->book->engines[i], now->started);
     }

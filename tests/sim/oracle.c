@@ -170,7 +170,7 @@ static bool votes(const struct world_node *n, const struct world_node *other)
 }
 
 /* A node jumps to the median of all visible times, including the node's own time before. A node
- * that jumped lately may count with its time before. */
+ * that jumped lately may count with the time before. */
 static void jump_check(struct sim_world *w, struct world_node *n, int64_t from_ms)
 {
     int64_t least[SIM_NODES_MAX], most[SIM_NODES_MAX];
@@ -343,7 +343,7 @@ void sim_oracle_differing_say(struct sim_world *w, const struct world_node *a,
     crdt_index_each(crdt_state_index(world_state(b)), differing_say, &d);
 }
 
-/* A snapshot has more than its starting vector shows, until the stream has caught up. The same
+/* A snapshot has more than the starting vector shows, until the stream has caught up. The same
  * holds for anti-entropy when a router comes back (seed 935543781, strict). */
 static bool caught_up(const struct sim_world *w, const struct world_node *n)
 {

@@ -98,9 +98,9 @@ const struct convert_router convert_vllm = {
 #define NOTE_CONTROL "admin-token-file permits changes; there are no other roles"
 #define NOTE_STICKY  "the session key alone determines the replica"
 
-/* SGLang router and its descendant SMG, with sgl-model-gateway in between. Their flags share a
- * table: most are common, and releases of both differ more than the two. Covers the Python and Rust
- * launchers. */
+/* SGLang router, later named sgl-model-gateway, and the descendant SMG. Their flags share a table:
+ * most are common, and two releases of either program differ more than the programs. Covers the
+ * Python and Rust launchers. */
 static const struct convert_row gateway[] = {
     MISSING("pd-disaggregation, bucket-adjust-interval-secs=, e-disaggregation, "
             "epd-disaggregation, encode=..., encode-policy=, encode-selector=..., "

@@ -78,7 +78,7 @@ static const struct convert_row *section_row(struct convert_state *c, const json
     return convert_find(c->router, CONVERT_SECTION, slice_of_cstr(convert_word(head, 0))).row;
 }
 
-/* Lines before the first section apply to all. */
+/* Lines before the first section apply to all sections. */
 static json_t *read_sections(struct convert_state *c)
 {
     json_t *section = json_pack("[[s]]", "global"),

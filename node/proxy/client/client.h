@@ -116,11 +116,11 @@ static inline void client_body_ended(struct client *c)
     c->state = CLIENT_ANSWER;
     upload_end(&c->upload);
     if (c->armed != PROXY_CLIENT_WRITE && c->armed != PROXY_CLIENT_SHORT)
-        deadline_clear(&c->deadline); /* a pending write (100 Continue) keeps its limit */
+        deadline_clear(&c->deadline); /* a pending write (100 Continue) keeps the time limit */
 }
 
-/* The client closed its half of the connection. Returns true if complete requests are still
- * answered (client-half-close). */
+/* The client half-closed the connection. Returns true if complete requests are still answered
+ * (client-half-close). */
 bool client_half_close(struct client *c);
 
 /* Returns how many of the body's next bytes the network may read straight into the body's segments;

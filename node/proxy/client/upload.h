@@ -1,7 +1,7 @@
 /* The pace of an arriving body. Time counts only while the router reads from the client.
  *
  * All incomplete uploads are in one list, in the order of their start: the queue of
- * PROXY_CLIENT_BODY_TOTAL. A body in the same read as its head is never in the list. */
+ * PROXY_CLIENT_BODY_TOTAL. A body that came whole with the head is never in the list. */
 #ifndef NODE_PROXY_CLIENT_UPLOAD_H
 #define NODE_PROXY_CLIENT_UPLOAD_H
 

@@ -1,8 +1,8 @@
 /* The KV-event feeds of this router (node/kv/readers.h), and the feeds' endpoints.
  *
- * An engine reports its ports: vLLM by GET /kv_event_sources, SGLang in /server_info. A label of
- * the settings has precedence, and may name another host. Among the routers for which the replica
- * is up, the first reads the feed and reports to the others, and the second reads and stands by
+ * Engines report their ports: vLLM by GET /kv_event_sources, SGLang in /server_info. A label of the
+ * settings has precedence, and may name another host. Among the routers for which the replica is
+ * up, the first reads the feed and reports to the others, and the second reads and stands by
  * (node/replica/turn.h). If the replica is down, the feed is still read, but nothing is reported.
  *
  * If the engine connects to the router (publishers.h), only this router can read the events. After
@@ -25,7 +25,7 @@ void feeds_tick(struct proxy *p);
 /* Returns true if the engine should be asked for endpoints: this router has a turn to read, and no
  * label names them. */
 bool feeds_ask(const struct proxy *p, unsigned replica);
-/* The engine reported its event endpoints. */
+/* The engine reported event endpoints. */
 void feeds_told(struct proxy *p, unsigned replica, const struct kv_source *sources, unsigned count);
 /* Drops the replica's feed, because the replica's name is forgotten. */
 void feeds_forget(struct proxy *p, unsigned replica);

@@ -29,7 +29,7 @@ struct model_list {
 MUST_USE int model_list_read(struct model_list *out, struct slice json);
 
 /* Returns the context length, in tokens, if equal for all models of the list; an adapter has the
- * context length of its base model. 0: none is reported, or they differ. */
+ * context length of the base model. 0: none is reported, or they differ. */
 uint32_t model_list_context(const struct model_list *list);
 
 /* A merged list: for each model, the object from the replica with the longest context. */

@@ -56,7 +56,7 @@ struct pool {
     uint16_t answered_ms[POOL_ANSWERS];
     unsigned answered_at; /* index at which the next answer is stored */
     /* Signs of life (node/proxy/guard/watch.h); 0: never. The pool of a data-parallel rank has no
-     * connections, so its `heard_ms` is unused. */
+     * connections, so `heard_ms` is unused there. */
     uint64_t heard_ms; /* the last byte of any kind */
     uint64_t token_ms; /* the last byte after the first token of an answer */
     uint64_t begun_ms; /* of all answers with tokens, the last byte of the longest silent */
@@ -99,7 +99,7 @@ static inline uint32_t pool_address(const struct pool *pool)
 }
 
 /* Returns true if the name still has the address with this id. If not, a connection there ends
- * after its present request, because another engine, or none, may be at the address now. */
+ * after the present request, because another engine, or none, may be at the address now. */
 bool pool_has_address(const struct pool *pool, uint32_t address);
 /* Connecting to the address failed: from now on the name's next address is used, if any. */
 void pool_address_failed(struct pool *pool, uint32_t address);

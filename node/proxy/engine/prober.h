@@ -1,4 +1,4 @@
-/* Probes every replica for its health, metrics and models.
+/* Probes the health, metrics and models of every replica.
  *
  * Each replica gets a single probe at a time, on a connection without client requests. A second
  * probe may run while the first waits long. Health is probed every health-interval. For SGLang the
@@ -48,7 +48,7 @@ bool prober_look(struct proxy *proxy);
  * process may answer now. Probes the health and the models, at most once a second. */
 void prober_hung_up(struct proxy *proxy, unsigned replica);
 /* Called if the port refused a request's connection: the next answer may come from another engine.
- * Requests avoid the replica until its models are listed. */
+ * Requests avoid the replica until the models are listed. */
 void prober_process_gone(struct proxy *proxy, unsigned replica);
 /* Probes the health soon, at no cost for the engine. */
 void prober_ask_health(struct proxy *proxy, unsigned replica);

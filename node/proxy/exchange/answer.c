@@ -121,7 +121,7 @@ enum http_error_form exchange_error_form(const struct exchange *x)
     }
 }
 
-/* Ends a stream after its head was sent: writes an event with the error, and cuts the answer. */
+/* Ends a stream after the head was sent: writes an event with the error, and cuts the answer. */
 static void end_stream(struct exchange *x, const struct http_error *error)
 {
     struct http_error e = *error;

@@ -23,8 +23,9 @@ static bool is_plain(struct slice id)
     return id.len <= HTTP_USAGE_ID_MAX;
 }
 
-/* Writes the GET, by the request's head and with the client's key. A request that only reads the
- * response is a GET itself, and needs no question. */
+/* Writes x->question, a GET of the stored response with the other fields of the client's request,
+ * such as the client's key. A request that only reads the response is itself a GET, and serves as
+ * the question. */
 int exchange_ask(struct exchange *x)
 {
     struct http_head head;

@@ -90,7 +90,7 @@ static bool is_left(const struct exchange *x, enum verdict_reason why)
     return !committed && !x->dropped && max > 0 && left && is_safe(x);
 }
 
-/* Returns true if the request was under way when its replica died or was found to hang. All such
+/* Returns true if the request was under way when the replica died or was found to hang. All such
  * requests need a retry at once, so they may exceed the budget. Each replica gets this exception
  * rarely, so if a replica breaks on every request, the budget decides. */
 static bool was_lost(const struct exchange *x)

@@ -160,8 +160,10 @@ struct exchange {
     struct http_route route;
     enum http_method method;
     unsigned minor;
-    bool local;   /* the router answers: admin port, health, models, control requests to all */
-    bool to_all;  /* a control request (node/proxy/own/control.h): the body is kept */
+    bool local;   /* the router itself answers: admin port, health, models, or a control request
+                   * that goes to all replicas */
+    bool to_all;  /* a control request to all replicas (node/proxy/own/control.h): the body is
+                   * stored */
     bool endless; /* the answer continues until the client disconnects */
     bool probe;   /* a probe by a router that lists this router as a replica */
     bool whole;   /* the choice of a replica requires the complete body */
@@ -170,7 +172,7 @@ struct exchange {
     bool form;                    /* the body is multipart, with a model field */
     bool early;                   /* routed by the body's first EXCHANGE_RETRY_BYTES */
     bool dropped;                 /* a sent part of the body was released: no retry */
-    bool chunked_body;            /* the body's length is known only at its end */
+    bool chunked_body;            /* the body's length is known only at the end */
     enum http_coding coding;      /* the body's coding as received */
     struct http_decoder *decoder; /* owned; NULL: the body is not compressed, or complete */
     size_t decoder_bytes;         /* memory of `decoder`, as proxy->segments counts it */
@@ -325,7 +327,7 @@ void exchange_skim_begin(struct exchange *x);
  * http_skim_end() and computes the chain of the prompt as engines see it. */
 void exchange_read_agent(struct exchange *x, const struct http_head *head);
 /* For explanations, called between exchange_read_agent() and exchange_render(): replaces an alias
- * by its model in the prompt (alias.c). */
+ * in x->skim by the model's name (alias.c). */
 void exchange_alias_look(struct exchange *x);
 void exchange_render(struct exchange *x);
 /* Describes the request for policies, from the finished skim. */

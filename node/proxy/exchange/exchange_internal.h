@@ -98,7 +98,7 @@ enum exchange_cors {
 };
 enum exchange_cors exchange_cors_of(const struct exchange *x);
 
-/* Notes if the page that sent the request may read the answer, by the Origin in the head. */
+/* Notes if the page that sent the request, as named by Origin in the head, may read the answer. */
 void exchange_cors_note(struct exchange *x, const struct http_head *head);
 /* Writes the CORS fields for the router's own answers. Returns their number. */
 size_t exchange_cors_lines(const struct exchange *x, struct http_line *lines);
@@ -210,8 +210,8 @@ bool exchange_only_there(const struct exchange *x);
 /* Asks admission for an untried replica. Returns ERR_* if none is possible. Otherwise x->plan says
  * if a replica is booked, or if the caller must queue or refuse the request. */
 MUST_USE int exchange_choose_once(struct exchange *x);
-/* Excludes the present replica from the next choices, and all other ranks of its process unless, by
- * the outcome, only this rank stalled. */
+/* Excludes the present replica from the next choices. If the outcome is not the stall of a single
+ * rank, excludes all ranks of the process. */
 void exchange_exclude(struct exchange *x, enum node_outcome outcome);
 void exchange_exclude_other_engines(struct exchange *x);
 /* Asks replicas for their model lists, once per request. `over` is called when the lists have come,
@@ -224,8 +224,8 @@ enum node_longer exchange_longer(const struct exchange *x, const struct node_req
  * Otherwise the status is 504 after a timeout, 503 if no replica was reached, or 502. `text`: the
  * error's text; NULL: the number of attempts. */
 void exchange_no_answer(struct exchange *x, const char *text);
-/* Answers a request for which there is no replica, by the choice's error and the attempts so
- * far. */
+/* Answers a request for which there is no replica. The choice's error and the attempts so far
+ * decide the answer. */
 void exchange_no_replica(struct exchange *x, int err);
 
 /* --- owner.c --------------------------------------------------------------------------------- */
@@ -287,13 +287,12 @@ void exchange_trace_end(struct exchange *x, const char *how, const char *reason,
 
 /* --- ask.c ----------------------------------------------------------------------------------- */
 
-/* Prepares x->question, by which to find the replica with the stored response. ERR_NOMEM,
- * ERR_LIMIT. */
+/* Prepares x->question, which finds the replica with the stored response. ERR_NOMEM, ERR_LIMIT. */
 MUST_USE int exchange_ask(struct exchange *x);
 
 /* --- attempt.c ------------------------------------------------------------------------------- */
 
-/* Commits the answer before its first bytes go to the client. There are no retries any more, so
+/* Commits the answer before the first bytes go to the client. There are no retries any more, so
  * sent bytes of the request need not be kept. */
 void exchange_answering(struct exchange *x);
 /* Returns the reason for which a retry counts. A refusal during a drain does not count against the
@@ -368,7 +367,7 @@ void exchange_answered(struct exchange *x, unsigned status);
 bool exchange_may_fit_elsewhere(const struct exchange *x);
 /* Returns true if the verdict on an answer of this status requires the body. */
 bool exchange_body_decides(const struct exchange *x, unsigned status);
-/* Judges an answer by its status. Returns true if the answer is dropped, because another replica is
+/* Judges an answer by the status. Returns true if the answer is dropped, because another replica is
  * tried or the client has got another answer. */
 bool exchange_judge_status(struct exchange *x, unsigned status);
 /* Acts on the verdict `j` on an answer. `status`: the status of the answer or the error event; 0:

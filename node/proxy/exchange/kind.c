@@ -1,4 +1,4 @@
-/* The kind of a request's work, by the path. */
+/* Finds the kind of a request's work from the path. */
 #include <string.h>
 
 #include "base/check.h"

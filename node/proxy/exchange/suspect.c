@@ -148,8 +148,9 @@ static bool was_told_to_end(const struct pool *pool, uint64_t now)
     return closed && now >= pool->refused_ms + SUSPECT_CLOSED_MS;
 }
 
-/* Judges a death: the kind, by the silence, and the time range of the suspects. An unstreamed
- * answer hides its tokens, so a request sent before d->from_ms is assumed to have tokens. */
+/* Judges a death: the kind, from the silence before, and the time range of the suspects. An
+ * unstreamed answer shows no tokens until the end, so a request sent before d->from_ms is assumed
+ * to have tokens. */
 static void judge(struct pool_death *d, const struct pool *pool, const struct under_way *w,
                   enum suspect_end end, uint64_t now)
 {

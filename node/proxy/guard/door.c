@@ -67,7 +67,7 @@ static struct deadline *longest_idle(const struct proxy *p, enum proxy_limit lim
 }
 
 /* Closes a connection to admit the newcomer. Members of a crowd go before idle connections, because
- * a distant client is idle for a round trip before its first byte. Returns false if no connection
+ * a distant client is idle for a round trip before the first byte. Returns false if no connection
  * can be closed. */
 static bool evict(const struct client *newcomer)
 {

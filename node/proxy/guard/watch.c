@@ -28,7 +28,7 @@ static void note_unasked(struct pool *pool, struct node_watched *w)
     w->unasked_ms = pool->unasked_ms;
 }
 
-/* Counts the requests at a replica, by the connections. A data-parallel rank shares the process's
+/* Counts the requests at a replica from the connections. A data-parallel rank shares the process's
  * connections: only connections with the rank's requests count. */
 static struct node_watched look(struct proxy *p, struct pool *pool, unsigned replica)
 {

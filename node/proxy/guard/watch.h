@@ -4,15 +4,17 @@
  * of life, by which node/replica/health.h judges the replica. After some silence the prober asks
  * for a sign of life. Then the watchdog walks over the replica's connections:
  *
- *   request without a token   *moves* to a healthy replica if its own is stalled or asleep, or down
- *                             and silent for WATCH_DEAD_MS. If no replica is healthy, it waits on
+ *   request without a token   *moves* to a healthy replica if the replica is stalled, asleep, or
+ *                             down and silent for WATCH_DEAD_MS. If no replica is healthy, the
+ *                             request waits on
  *   answer with tokens        is *cut* if the engine shows no work: no byte of the answer for
  *                             `stall-cut`, and no sign of work on any request
  *                             (node_signs_lost()). Most pauses of engines end by themselves
  *
  * If the port refuses connections, the process is gone. Then a request without a token moves, or
  * fails, after WATCH_DEAD_MS of silence, and an answer with tokens ends after WATCH_SILENT_MS. A
- * replica with an unhealthy check (a 503) finishes its requests, and so does a removed replica.
+ * replica with an unhealthy check (a 503) finishes the requests under way, and so does a removed
+ * replica.
  *
  * A walk takes time in proportion to the replica's connections. */
 #ifndef NODE_PROXY_GUARD_WATCH_H

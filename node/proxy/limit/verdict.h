@@ -1,4 +1,4 @@
-/* Judges a replica's error by its status and message. Either the request is at fault, and no other
+/* Judges a replica's error by status and message. Either the request is at fault, and no other
  * replica would answer better, or the replica is. */
 #ifndef NODE_PROXY_LIMIT_VERDICT_H
 #define NODE_PROXY_LIMIT_VERDICT_H

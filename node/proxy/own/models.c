@@ -239,8 +239,9 @@ struct model_ask {
     struct asked asked[MODELS_AT_ONCE];
 };
 
-/* Returns true if the replica refuses the router its list of models, but may give it to a client.
- * The replica must be a live engine, because another router must not see the client's key. */
+/* Returns true if the replica refuses to list models for the router, but may list them for a
+ * client. The replica must be a live engine, because another router must not see the client's
+ * key. */
 static bool wants_asking(const struct proxy *p, unsigned replica)
 {
     const struct node_router *r = p->config.router;

@@ -4,7 +4,8 @@
 
 #include "tests/bench/quality/chooser.h"
 
-/* Figures of the answered requests. Seconds are the workload's: multiplied by its speed. */
+/* Figures of the answered requests. Seconds are the workload's: multiplied by the workload's
+ * speed. */
 struct figures {
     double cached; /* share of prompt tokens */
     double ttft_s, p50_s, p99_s, end_s;

@@ -148,7 +148,7 @@ static unsigned longest_match(struct play *p, struct flight *f)
 }
 
 /* Overlap and load blended, as in Dynamo's KV router. Events report the engine's cache, so the
- * router knows its contents. Costs are blocks to prefill, including those of the router's own
+ * router knows the contents. Costs are blocks to prefill, including those of the router's own
  * requests under way, and blocks being decoded. */
 static unsigned blended(struct play *p, struct flight *f)
 {

@@ -1,4 +1,4 @@
-/* Facts about an answer for the driver, scanned from its bytes without building anything.
+/* Facts about an answer for the driver, scanned from the bytes without building anything.
  *
  * Feed the payload (after chunked decoding) as it arrives, in pieces of any size. Streams are read
  * line by line: the first event with non-empty content, an error event, usage, [DONE]. Plain

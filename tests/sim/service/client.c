@@ -74,7 +74,7 @@ static size_t sent_before(const struct service_client *c)
     return n;
 }
 
-/* The client shows its manner from now on. */
+/* From now on, the client behaves according to `manner`. */
 static void trouble(struct service_client *c)
 {
     c->troubled = true;

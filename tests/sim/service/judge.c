@@ -229,7 +229,7 @@ static bool silent_for(const struct service_ask *a, uint64_t ms)
     return t != NULL && a->service->world.now_us + late_us(a) > t->sent_us + ms * SERVICE_MS;
 }
 
-/* The engine held back its text all the time; a comment is no token. */
+/* The engine held back the text all the time; a comment is no token. */
 static bool no_token_for(const struct service_ask *a, uint64_t ms)
 {
     const struct service_attempt *t = a->attempts;
@@ -291,7 +291,7 @@ static bool was_without_budget(const struct service_ask *a)
 }
 
 /* The request was there when two engines died or their connections broke, which looks the same to a
- * router, so the request may be poison. Or the request was there when an engine hung while its
+ * router, so the request may be poison. Or the request was there when an engine hung while the
  * server lives, and the last well engine is not risked. */
 static bool may_be_poison(const struct service_ask *a)
 {

@@ -95,7 +95,7 @@ struct service_end {
     struct service_end *next;
 };
 
-/* The link between a router and an engine, or a router and its clients. */
+/* The link between a router and an engine, or between a router and the clients. */
 struct service_link {
     uint64_t lost_us;       /* time of the last lost packet; 0: never */
     uint64_t hole_until_us; /* nothing arrives before */

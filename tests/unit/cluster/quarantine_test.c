@@ -1,4 +1,4 @@
-/* A member, ignored for a while because its packets were malformed. */
+/* A member, ignored for a while because of malformed packets. */
 #include "node/cluster/replication.h"
 
 #include "base/err.h"

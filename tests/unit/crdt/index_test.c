@@ -275,7 +275,7 @@ static void test_without_room_for_sets_singles_go_on_and_refusals_are_counted(vo
     crdt_index_destroy(x);
 }
 
-/* A set may have dead stamps, and the sweeper assumes that everything behind its hand is clean. So
+/* A set may have dead stamps, and the sweeper assumes that everything behind the hand is clean. So
  * an insert into full buckets must not move a set from before the hand to behind it. Otherwise the
  * stamps would outlive the lap, although the incarnation number is reused. */
 static void test_sets_stay_where_they_are_while_the_table_is_churned(void **state)

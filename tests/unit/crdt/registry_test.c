@@ -223,7 +223,7 @@ static void test_what_nobody_names_is_forgotten_and_stays_so(void **state)
     crdt_registry_destroy(r);
 }
 
-/* A router with a late clock adds a replica: the name arrives here in the last second of its TTL.
+/* A router with a late clock adds a replica: the name arrives here in the last second of the TTL.
  * All routers forgot the name. (Simulation, seed 206 of storm.) */
 static void test_what_was_added_in_an_earlier_time_is_kept(void **state)
 {

@@ -141,7 +141,7 @@ static void forwarding_fields(void **state)
     check_request(behind, &how,
                   "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 10.0.0.1\r\n"
                   "X-Forwarded-Proto: http\r\nX-Forwarded-Host: a\r\n\r\n");
-    /* Nor can a client set its address by another field. */
+    /* Nor can a client set the client address by another field. */
     static const char *const others[] = {
         "X-Forwarded-Port: 1",
         "X-Forwarded-Prefix: /x",

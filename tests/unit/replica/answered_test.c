@@ -166,7 +166,7 @@ static void answered_tokens_have_one_denominator(void **state)
             assert_slice_equal(line, wanted[i]);
     }
     buf_free(&text);
-    /* A removed replica shows in no metric, and the counts show again on its return. */
+    /* A removed replica shows in no metric, and the counts show again on return. */
     for (unsigned back = 0; back < 2; back++) {
         assert_int_equal(node_router_replica_wish(r, SLICE("host-0:8000"),
                                                   back ? NODE_REPLICA_ADD : NODE_REPLICA_REMOVE,

@@ -57,7 +57,7 @@ static struct node_reject_prior prior_of(unsigned i, struct node_reject_from fro
     return out;
 }
 
-/* A rejection passed on: no peer can show if the replica is to blame, or a trial is not worth its
+/* A rejection passed on: no peer can show if the replica is to blame, or a trial is not worth the
  * cost. Returns the belief about the replica. */
 static enum node_reject_guilt passes_of(unsigned i, unsigned status, struct node_reject_from from)
 {
@@ -234,7 +234,7 @@ static void one_that_never_accepted_is_feared(void **state)
         accepts(1 + n % 7, 1, OTHER);
     }
     assert_in_range(tries, 1, 30);
-    for (unsigned n = 0; n < 8; n++) /* nor a replica that accepts, if its peers do as well */
+    for (unsigned n = 0; n < 8; n++) /* nor a replica that accepts, if the peers do as well */
         accepts(n, 1, CLIENT);
     assert_false(rejects(0, 400, CLIENT, false));
 }
@@ -452,7 +452,7 @@ static void the_others_try_where_the_first_has_no_request(void **state)
     assert_true(node_reject_avoids_any(&at[0], now) && node_reject_avoids_any(&at[1], now));
 }
 
-/* Others report failed trials: this router tries too, and its results count. */
+/* Others report failed trials: this router tries too, and the results count. */
 static void what_others_tell_is_heeded_for_a_minute(void **state)
 {
     (void)state;

@@ -13,7 +13,7 @@ enum { S = 1000000, MS = 1000 };
 /* --- an engine -------------------------------------------------------------------------------- */
 
 /* First come, first served: the engine computes prompts one after the other, and without prompts it
- * decodes all its streams together. */
+ * decodes all streams together. */
 enum { JOBS = 12 };
 static const double rate = 20000, step_base_s = 0.010, step_context_s = 50e-9;
 
@@ -244,7 +244,7 @@ static void the_size_is_found_by_one_router_and_by_four(void **state)
     assert_true(four > 0.2 && four < 0.6);
 }
 
-/* A router that comes or goes brings or takes its sums: the resulting change is no evidence. */
+/* A router that comes or goes brings or takes sums: the resulting change is no evidence. */
 static void a_window_in_which_the_routers_change_is_skipped(void **state)
 {
     (void)state;

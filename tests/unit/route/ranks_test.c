@@ -400,7 +400,7 @@ static void what_others_have_at_the_ranks_is_at_the_address(void **state)
     world_close(&w);
 }
 
-/* A router of another machine joins. The address and its ranks get the name of this router, and the
+/* A router of another machine joins. The address and the ranks get the name of this router, and the
  * earlier names go, though the old name of the address still finds it. */
 static void ranks_are_named_anew_with_their_address(void **state)
 {
