@@ -50,6 +50,7 @@ struct admin_seen {
     unsigned era;
     bool known;
     enum node_standing_why why;
+    bool came_back;                    /* has started slowly since it was last out */
     unsigned outs;                     /* number of times the replica went out or was avoided */
     uint64_t out_ms[ADMIN_FLAPS_OUTS]; /* a ring of the times of the last outs */
 };

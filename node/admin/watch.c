@@ -71,13 +71,16 @@ static void look_at(struct admin *a, unsigned replica, uint64_t now_ms)
     struct node_standing standing = node_router_replica_standing(r, replica, now_ms);
     enum node_standing_why why = standing.why;
     bool unknown = node_router_replica_health(r, replica) == NODE_HEALTH_UNKNOWN;
+    seen->came_back |= why == NODE_STANDING_SLOW_START;
     if (is_passing(why) || (unknown && why == NODE_STANDING_WELL))
         return;
-    if (!seen->known || seen->why != why)
+    bool again = seen->came_back && is_out(why);
+    if (!seen->known || seen->why != why || again)
         tell(a, replica, &standing, !seen->known);
-    if (seen->known && is_out(why) && !is_out(seen->why))
+    if (seen->known && is_out(why) && (!is_out(seen->why) || again))
         seen->out_ms[seen->outs++ % ADMIN_FLAPS_OUTS] = now_ms;
     seen->known = true;
+    seen->came_back = false;
     seen->why = why;
 }
 

@@ -364,11 +364,10 @@ static void print_doors(const struct show *how, const struct survey *s,
     char at[256];
     double refused = fields_number(r->total, "connections_refused");
     if (refused > 0)
-        printf(
-            "%-12s %s%.0f connection%s since the start%s%s: over connections-max (lowered by a "
-            "limit of open files: files_short), or over the limit of the admin and probe ports\n",
-            "refused", show_colour(how, false), refused, fields_plural(refused), show_plain(how),
-            at_router(s, r, at));
+        printf("%-12s %s%.0f connection%s since the start%s%s: over connections-max (gvctl config "
+               "shows it), or over the limit of the admin and probe ports\n",
+               "refused", show_colour(how, false), refused, fields_plural(refused), show_plain(how),
+               at_router(s, r, at));
 }
 
 static void print_each(const struct show *how, const struct survey *s,

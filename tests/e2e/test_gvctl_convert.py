@@ -411,6 +411,14 @@ backend engines
             text = "backend b\n  balance %s\n  server a 1.1.1.1:1\n" % balance
             self.assertEqual(self.convert(stdin=text.encode())[0]["policy"], policy)
 
+    def test_haproxy_servers_that_differ(self):
+        config = "backend b\n server a 1.1.1.1:1 maxconn 16\n server b 1.1.1.2:1 maxconn 64\n server c 1.1.1.3:1 weight 200\n"
+        got, _, err = self.convert(stdin=config.encode())
+        self.assertEqual(got["replica-requests-max"], "16")
+        self.assertEqual(got["replica"][2], "http://1.1.1.3:1#weight=100")
+        self.assertIn("gvctl: by hand: server: maxconn: replica-requests-max is one value for all replicas", err)
+        self.assertIn("gvctl: by hand: server: weight 200: weights end at 100", err)
+
     def test_what_is_lost_is_told(self):
         line = ("--worker-urls", "http://a:1", "--pd-disaggregation", "--no-such-flag", "x", "--retry-max-retries", "many")
         for strict, status in (((), 0), (("--strict",), 1)):

@@ -109,8 +109,8 @@ class Status(Case):
             "from cache   not known: no answer has reported it",
             "shortage     no local port is left at r2 for connections to replicas: to do: widen "
             "net.ipv4.ip_local_port_range, set net.ipv4.tcp_tw_reuse=1, or lengthen upstream-keepalive",
-            "refused      3 connections since the start at r2: over connections-max (lowered by a limit of open files: "
-            "files_short), or over the limit of the admin and probe ports",
+            "refused      3 connections since the start at r2: over connections-max (gvctl config shows it), "
+            "or over the limit of the admin and probe ports",
             "settings     refused at r2%s--admin http://%s config)" % (kept, other.name),
             "client keys  refused at r2%sevents)" % kept, "TLS files    refused at r1, r2%sevents)" % kept,
             "settings     2 wait for a restart at r2 (gvctl --admin http://%s config)" % other.name))), self.words())

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "node/gvctl/convert/convert_internal.h"
+#include "node/replica/labels.h"
 
 #define NOTE_SYSTEMD "systemd or the container does that"
 #define NOTE_RULES   "the router routes by model and prompt, not by rules"
@@ -67,6 +68,12 @@ static void take_server(struct convert_state *c, const char *label, const json_t
     if (template && at[0] == '_') /* SRV records have the ports */
         address = convert_text(c, "%.*s", (int)strcspn(at, ":"), at);
     const char *url = convert_text(c, "%s%s", scheme, address);
+    if (!template && share > NODE_WEIGHT_MAX) {
+        convert_note(c, CONVERT_HAND, label,
+                     "weight %s: weights end at %g, scale those of all servers", weight,
+                     NODE_WEIGHT_MAX);
+        weight = convert_text(c, "%g", NODE_WEIGHT_MAX);
+    }
     if (!template && share > 0 && share != 1)
         url = convert_text(c, "%s#weight=%s", url, weight);
     if (why == NULL) {
@@ -98,6 +105,19 @@ static void take_sni(struct convert_state *c, const char *label, const json_t *v
     else
         (void)convert_set(c, setting, convert_text(c, "%.*s", (int)strcspn(sni + 4, ")"), sni + 4),
                           label);
+}
+
+/* Servers may differ, but the setting is one for all of them: the lowest value is safe. */
+static void take_maxconn(struct convert_state *c, const char *label, const json_t *values)
+{
+    const char *setting = "replica-requests-max", *value = convert_word(values, 0);
+    const char *before = convert_setting(c, setting);
+    bool higher = before != NULL && strtod(value, NULL) > strtod(before, NULL);
+    if (!higher && !convert_set(c, setting, value, label))
+        return;
+    if (before != NULL && strcmp(value, before) != 0)
+        convert_note(c, CONVERT_HAND, label,
+                     "%s is one value for all replicas: gvctl wrote the lowest", setting);
 }
 
 static void take_hash(struct convert_state *c, const char *label, const json_t *values)
@@ -167,7 +187,8 @@ static const struct convert_row sections[] = {
 static const struct convert_row directives[] = {
     CALL("bind", "listen", take_bind, NULL),
     CALL("server", "replica", take_server,
-         "weight becomes a label; a disabled, backup or weight-0 server becomes a comment"),
+         "weight becomes a label (at most 100: scale greater ones); a disabled, backup or weight-0 "
+         "server becomes a comment"),
     CALL("server-template", "replica-dns", take_server, NULL),
     CALL("default-server", NULL, take_default_server, "the same words as server"),
     SAME("balance roundrobin, balance static-rr", "policy: round_robin"),
@@ -336,7 +357,8 @@ static const struct convert_row servers[] = {
     SAME("inter=", "health-interval"),
     SAME("fall=", "health-failures"),
     NEEDLESS("maxconn 0", "HAProxy then has no limit; here the default applies"),
-    SAME("maxconn=", "replica-requests-max"),
+    CALL("maxconn=", "replica-requests-max", take_maxconn,
+         "one value for all replicas, the lowest; it applies per router: divide by their number"),
     SAME("ca-file=", "replica-ca-file"),
     SAME("crt=", "replica-cert replica-key"),
     BY_HAND("verify none", "replica-ca-file",

@@ -269,6 +269,25 @@ static void a_replica_that_goes_out_again_and_again_flaps(void **state)
     proxy_world_close(&world);
 }
 
+/* The replica dies again before its slow start is over. */
+static void a_replica_that_dies_again_in_slow_start_flaps(void **state)
+{
+    (void)state;
+    begin();
+    for (unsigned i = 0; i < ADMIN_FLAPS_OUTS; i++) {
+        assert_false(has(ATTENTION_REPLICA_FLAPS, "10.0.0.2:8000"));
+        out(1, true);
+        assert_true(look()->count > 0);
+        out(1, false);
+        replica(1)->trouble.back_ms = world.now_ms;
+        assert_int_equal(node_router_replica_standing(world.node->router, 1, world.now_ms).why,
+                         NODE_STANDING_SLOW_START);
+        assert_non_null(look());
+    }
+    assert_true(has(ATTENTION_REPLICA_FLAPS, "10.0.0.2:8000"));
+    proxy_world_close(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -284,6 +303,7 @@ int main(void)
         cmocka_unit_test(a_queue_that_is_never_empty),
         cmocka_unit_test(a_rolling_restart_shows_nothing_red),
         cmocka_unit_test(a_replica_that_goes_out_again_and_again_flaps),
+        cmocka_unit_test(a_replica_that_dies_again_in_slow_start_flaps),
     };
     return cmocka_run_group_tests_name("attention", tests, NULL, NULL);
 }
