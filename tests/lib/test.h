@@ -1,4 +1,4 @@
-/* Included by every unit test: cmocka requires these headers before cmocka.h. */
+/* Included by every unit test: cmocka needs these headers before its own. */
 #ifndef TESTS_LIB_TEST_H
 #define TESTS_LIB_TEST_H
 
