@@ -121,20 +121,37 @@ static int append_yaml(struct buf *out, struct slice text)
     return err == 0 ? buf_append_char(out, '"') : err;
 }
 
+/* True if the entry continues the split of the alias before (node/settings/aliases.h). */
+static bool continues(const struct node_option *row, const struct node_strings *list, unsigned i)
+{
+    return i > 0 && i < list->count && strcmp(row->name, "model-alias") == 0 &&
+           strchr(list->at[i], '=') == NULL;
+}
+
+static int effective_list(const struct node_option *row, const struct node_strings *list,
+                          struct buf *out)
+{
+    struct buf item = {0};
+    int err = buf_append_char(out, '[');
+    for (unsigned i = 0; i < list->count && err == 0; i++) {
+        err = buf_printf(&item, "%s%s", item.len > 0 ? "," : "", list->at[i]);
+        if (err != 0 || continues(row, list, i + 1))
+            continue;
+        err = append_yaml(out, buf_slice(&item));
+        buf_clear(&item);
+        if (err == 0)
+            err = buf_append_cstr(out, i + 1 < list->count ? ", " : "");
+    }
+    buf_free(&item);
+    return err == 0 ? buf_append_char(out, ']') : err;
+}
+
 static int effective_value(const struct node_options *o, const struct node_option *row,
                            struct buf *out)
 {
-    if (row->type == NODE_TYPE_LIST) {
-        const struct node_strings *list = (const void *)((const char *)o + row->offset);
-        int err = buf_append_char(out, '[');
-        for (unsigned i = 0; i < list->count && err == 0; i++) {
-            err = buf_append_cstr(out, i == 0 ? "" : ", ");
-            if (err == 0)
-                err = append_yaml(out, slice_of_cstr(list->at[i]));
-        }
-        return err == 0 ? buf_append_char(out, ']') : err;
-    }
     struct buf text = {0};
+    if (row->type == NODE_TYPE_LIST)
+        return effective_list(row, (const void *)((const char *)o + row->offset), out);
     int err = node_option_format(o, row, &text);
     if (err == 0)
         err = append_yaml(out, buf_slice(&text));

@@ -208,6 +208,18 @@ static void test_replicas_are_mappings_too(void **state)
     buf_free(&notes.text);
 }
 
+/* A split stays one item of the list. */
+static void effective_aliases_are_whole(void **state)
+{
+    (void)state;
+    struct buf text = {0};
+    assert_int_equal(parse("replica: http://a\nmodel-alias: [x=y, \"a=b:90,c:10>d\", e=f]\n"), 0);
+    assert_int_equal(node_options_effective(&o, &text), 0);
+    assert_int_equal(buf_append_char(&text, '\0'), 0);
+    assert_non_null(strstr(text.at, "\nmodel-alias: [x=y, \"a=b:90,c:10>d\", e=f] "));
+    buf_free(&text);
+}
+
 /* The configured value, the effective value, and the reason. */
 static void test_a_lowered_value_is_marked(void **state)
 {
@@ -335,6 +347,7 @@ int main(void)
         TEST(test_files_that_set_nothing),
         TEST(test_errors_name_the_line),
         TEST(test_effective_is_a_file),
+        TEST(effective_aliases_are_whole),
         TEST(test_a_lowered_value_is_marked),
         TEST(test_replicas_are_mappings_too),
         TEST(test_load),
