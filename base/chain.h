@@ -44,8 +44,8 @@ struct chain_content {
 struct chain_point {
     uint64_t id;     /* keyed hash of everything up to here, or of the chunk; namespace included */
     uint32_t blocks; /* blocks of 256 bytes from the start of the prompt up to here, > 0 */
-    uint8_t code;    /* weight code back to the point before (base/checkpoint.h) */
-    uint16_t media;  /* media before this point, or begun before it */
+    uint8_t code;    /* weight code of the blocks since the point before (base/checkpoint.h) */
+    uint16_t media;  /* number of media that begin before this point; the last may end after it */
 };
 
 struct chain {

@@ -5,8 +5,8 @@
 #include "base/check.h"
 #include "base/hash.h"
 
-/* How far `until` may be ahead of now: each change of a row adds a second to the row's time to
- * live. */
+/* Seconds by which `until` may be ahead of now: the longest time to live, and 600 changes of the
+ * row, each of which adds a second. */
 enum { AHEAD_S = CRDT_POISON_TTL_S + 600 };
 
 void crdt_poison_init(struct crdt_poison *p, uint32_t now_s, uint32_t skew_s)
