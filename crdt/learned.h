@@ -53,8 +53,7 @@
     X(u32, engine_work, CHANGED) /* times the engine was seen at work: node/replica/scraped.h */   \
     X(u32, events_rkey, CHANGED) /* the cache whose KV-cache events are read and live */           \
     X(u32, events_floor, CHANGED) /* oldest generation in recent eviction events; 0: none */       \
-    X(u32, events_reads,                                                                           \
-      CHANGED) /* this router's role as a reader of KV-cache events (enum node_reads) */
+    X(u32, events_reads, CHANGED) /* this router's role in reading events: enum node_reads */
 
 #define CRDT_LEARNED_IN_u64_OF_u64(name) uint64_t name;
 #define CRDT_LEARNED_IN_u64_OF_u32(name)

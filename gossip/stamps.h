@@ -41,7 +41,7 @@ struct gossip_stamps {
     struct gossip_stamps_entry {
         uint64_t node;
         uint64_t first, stamp;         /* least and greatest stamp since a fall back */
-        uint64_t old_first, old_stamp; /* least and greatest stamp before it; 0: none */
+        uint64_t old_first, old_stamp; /* least and greatest stamp before that fall back; 0: none */
         uint64_t taken; /* rank of the last stamp among all stamps taken; the node with the lowest
                          * is dropped first */
         uint64_t taken_us;
