@@ -51,8 +51,9 @@ enum node_replication_event {
     NODE_REPLICATION_MEMBER_ALIVE, /* a new or returned member */
     NODE_REPLICATION_MEMBER_DEAD,  /* a member died; the member's load no longer counts */
     NODE_REPLICATION_MEMBER_LEFT,
-    NODE_REPLICATION_READY,           /* this node joined [ms since the start]. No `member`: it
-                                       * started alone although members live: the reason */
+    NODE_REPLICATION_READY,           /* this node is ready [ms since the start] with a snapshot of
+                                       * `member`. No `member`: without a snapshot: the reason, if
+                                       * members live */
     NODE_REPLICATION_SNAPSHOT_FAILED, /* a snapshot failed [the error]; the node asks another peer.
                                        * Once a minute */
     NODE_REPLICATION_TCP_FILTERED,    /* a live member accepts no TCP call: the member's address; at
@@ -214,8 +215,9 @@ uint64_t node_replication_now_us(const struct node_replication *n);
 /* The keys for a call to be opened by io.call(). A key known to the member comes first. */
 void node_replication_call_keys(struct node_replication *n, uint32_t id,
                                 struct gossip_keyring *out);
-/* Client side of a call. ERR_CLOSED: close the connection, because the rest of the answer, perhaps
- * gigabytes of a snapshot, is not needed. */
+/* Client side of a call. node_replication_answer() takes a chunk of the answer,
+ * node_replication_answered() the end of the call. ERR_CLOSED: close the connection, because the
+ * rest of the answer, perhaps gigabytes of a snapshot, is not needed. */
 MUST_USE int node_replication_answer(struct node_replication *n, uint32_t id, struct slice chunk,
                                      uint64_t now_us);
 void node_replication_answered(struct node_replication *n, uint32_t id, int err, uint64_t now_us);
@@ -237,17 +239,21 @@ MUST_USE int node_replication_ask(struct node_replication *n, uint8_t kind, stru
                                   uint64_t timeout_us, uint64_t now_us,
                                   void (*done)(void *context, struct slice json), void *context);
 
-/* JSON for the admin port: members with vectors and lag; members skipped by node_replication_ask()
- * (name -> state); this node's digests; counters. */
+/* The functions below append JSON for the admin port. ERR_NOMEM, ERR_LIMIT.
+ *
+ * The members, with vectors and lag. */
 MUST_USE int node_replication_members_json(const struct node_replication *n, uint64_t now_us,
                                            struct buf *out);
 /* The members in short form. */
 MUST_USE int node_replication_members_brief_json(const struct node_replication *n, uint64_t now_us,
                                                  struct buf *out);
+/* The members that node_replication_ask() skips: name -> state. */
 MUST_USE int node_replication_not_asked_json(const struct node_replication *n, uint64_t now_us,
                                              struct buf *out);
+/* This node's digests (node/cluster/digests.h). */
 MUST_USE int node_replication_digests_json(const struct node_replication *n, uint64_t now_us,
                                            struct buf *out);
+/* Counters of replication, state and gossip. */
 MUST_USE int node_replication_stats_json(const struct node_replication *n, uint64_t now_us,
                                          struct buf *out);
 /* Metrics of the gossip, of the shared state and of anti-entropy. */

@@ -70,7 +70,7 @@ enum node_message {
     NODE_MESSAGE_INCOMPARABLE, /* answer: the indexes have no common generation */
     NODE_MESSAGE_ASIDE,        /* no part of anti-entropy: node_replication_aside() */
 };
-enum { NODE_MESSAGE_FORCE = 1 };
+enum { NODE_MESSAGE_FORCE = 1 }; /* flag: repair, even if data may be in transit */
 
 /* True if operators see the router. A departed router is shown for a minute. A dead router is shown
  * for ten minutes, or until an operator hides it, or another router has the address. Gossip
@@ -107,7 +107,7 @@ struct node_reconcile {
 
 enum { NODE_CALL_PROGRESS_US = 10000000 }; /* a call without progress for this time has failed */
 enum { NODE_AGAIN_US = 60000000 };         /* retry and report interval of lasting conditions */
-enum { NODE_TRY_AGAIN_US = 3000000 };      /* a failed call is repeated once after this time */
+enum { NODE_TRY_AGAIN_US = 3000000 };      /* time from a failed NODE_CALL_TRY to the next */
 enum node_call_use {
     NODE_CALL_FREE,
     NODE_CALL_JOIN,
@@ -119,9 +119,9 @@ struct node_call {
     uint32_t id;
     uint64_t peer;
     uint64_t began_us;
-    uint64_t until_us; /* deadline for progress */
-    bool answered;     /* at least a part of the answer has come */
-    unsigned ask, asked;
+    uint64_t until_us;   /* deadline for progress */
+    bool answered;       /* at least a part of the answer has come */
+    unsigned ask, asked; /* for NODE_CALL_ASK: indexes in `asks`, and in `asked` of that question */
     /* For snapshots. */
     bool has_head, has_vector;
     uint64_t bytes, chunks;
@@ -169,7 +169,7 @@ struct node_replication {
     bool joining_announced; /* the latest argument of gossip_joining() */
     struct buf kept;        /* deltas that arrived while joining */
     bool kept_all;
-    unsigned join_waits; /* heads of snapshots with members unknown here */
+    unsigned join_waits; /* number of snapshot heads with routers unknown here */
     uint64_t not_from;   /* the peer of the last failed snapshot */
     uint64_t repair_us;  /* no further snapshot for repair before this time */
     uint64_t snapshots, snapshots_failed, snapshot_bytes, snapshot_us;
@@ -263,8 +263,8 @@ void node_replication_reports(struct node_replication *n, uint64_t now_us);
 
 /* Informs the state whether the member's reports count. */
 void node_peer_publish(struct node_replication *n, const struct node_peer *p);
-/* The seconds for which this node has been ready, as in messages. The number has two bytes: from 18
- * h on all nodes count as equally old. */
+/* Returns the seconds for which this node has been ready, as sent in messages. The number has two
+ * bytes: from 18 h on all nodes count as equally old. */
 uint16_t node_clock_age_s(const struct node_replication *n, uint64_t now_us);
 static inline uint16_t node_clock_age_cut(uint64_t age_s)
 {
