@@ -27,8 +27,8 @@ enum chain_medium {
     CHAIN_MEDIA,
 };
 
-/* A prompt's bytes by kind. Strings of tool definitions, roles and other members are not counted. A
- * prompt of token ids has no counts at all. */
+/* A prompt's bytes by kind. Strings of tool definitions, roles and other JSON fields are not
+ * counted. A prompt of token ids has no counts at all. */
 struct chain_content {
     uint32_t letters; /* ASCII */
     uint32_t spaces;
@@ -37,7 +37,7 @@ struct chain_content {
     uint32_t wide;  /* bytes beyond ASCII (two to four per character) */
     uint32_t leads; /* first bytes of characters of three or four bytes (Thai, Chinese, Korean) */
     uint16_t media[CHAIN_MEDIA]; /* number of media by kind; each counts CHAIN_MEDIUM_BYTES */
-    uint16_t sized;              /* images of a known size */
+    uint16_t sized;              /* number of images of a known size */
     uint32_t kilopixels;         /* thousands of pixels of all images of a known size */
 };
 

@@ -172,7 +172,7 @@ static void put_field(struct line *line, const struct log_field *f, bool json)
         line->len = before; /* a name without a value would be useless */
 }
 
-/* RFC 3339 in UTC, with milliseconds. */
+/* Writes the time in the form of RFC 3339: UTC, with milliseconds. */
 static void put_time(struct line *line, uint64_t now_ms)
 {
     time_t seconds = (time_t)(now_ms / 1000);

@@ -56,7 +56,7 @@ static size_t put_escaped_one(struct prometheus *p, struct slice text)
     unsigned char c = (unsigned char)text.at[0];
     size_t n = utf8_length(text);
     bool control = (c < 0x20 && c != '\n') || c == 0x7f ||
-                   (n == 2 && c == 0xc2 && (unsigned char)text.at[1] < 0xa0); /* C1 */
+                   (n == 2 && c == 0xc2 && (unsigned char)text.at[1] < 0xa0); /* C1 controls */
     if (n == 0 || control) {
         n = n == 0 ? 1 : n;
         for (size_t i = 0; i < n && p->err == 0; i++)

@@ -28,7 +28,7 @@ struct crdt_holders {
     const struct crdt_window *window;
 };
 
-/* Allocates at most `bytes_max` bytes, all at once. */
+/* Allocates at most `bytes_max` bytes, all at once. ERR_NOMEM. */
 MUST_USE int crdt_holders_init(struct crdt_holders *h, const struct crdt_window *window,
                                uint32_t replicas, uint64_t bytes_max);
 void crdt_holders_free(struct crdt_holders *h);
@@ -82,8 +82,9 @@ static inline void crdt_match_resolve(struct crdt_match *m, const struct crdt_wi
 void crdt_holders_match(const struct crdt_holders *h, uint32_t set, struct crdt_match *m,
                         unsigned index);
 
-/* Walks a set, alive or dead. Each dead stamp must have a retired incarnation (a bit of
- * `retired[replica]`) or an age below `span`. */
+/* Checks a set. Each stamp, alive or dead, has the replica's present incarnation or a retired
+ * incarnation (a bit of `retired[replica]`), and an age of at most `span`. No replica has two live
+ * stamps. */
 void crdt_holders_check(const struct crdt_holders *h, uint32_t set, const uint16_t *retired,
                         uint32_t span);
 

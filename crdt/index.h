@@ -189,11 +189,12 @@ static inline uint32_t crdt_index_ring_at(const struct crdt_index_ring *ring, ui
 /* The sum modulo 2^64 of a hash of (id48, code, rkey, generation) for each live entry with a
  * generation of at least `from`. Equal sums mean equal entries, except with a chance of 2^-64. */
 uint64_t crdt_index_digest(const struct crdt_index *x, uint32_t from);
-/* The digest of the generations from `from` on and below `until`, and of a single generation. */
+/* crdt_index_digest_between(): the digest of the generations from `from` on and below `until`.
+ * crdt_index_digest_at(): the digest of a single generation. */
 uint64_t crdt_index_digest_between(const struct crdt_index *x, uint32_t from, uint32_t until);
 uint64_t crdt_index_digest_at(const struct crdt_index *x, uint32_t generation);
-/* Number of live entries from generation `from` on and below `until`, and of a single
- * generation. */
+/* crdt_index_entries_between(): the number of live entries of the generations from `from` on and
+ * below `until`. crdt_index_entries_at(): the number of a single generation. */
 uint64_t crdt_index_entries_between(const struct crdt_index *x, uint32_t from, uint32_t until);
 uint64_t crdt_index_entries_at(const struct crdt_index *x, uint32_t generation);
 

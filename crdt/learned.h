@@ -32,7 +32,7 @@
     X(u32, pace_samples, DOUBLED)                                                                  \
     X(u32, bytes_per_token_milli, MOVED)                                                           \
     X(u32, bytes_samples, DOUBLED)                                                                 \
-    X(u64, prompt_tokens, CHANGED)   /* sum: prompt tokens of requests with begun answers */       \
+    X(u64, prompt_tokens, CHANGED)   /* sum: prompt tokens of requests whose answers began */      \
     X(u64, predicted_tokens, ALONG)  /* sum: part of prompt_tokens predicted as cached */          \
     X(u64, told, CHANGED)            /* sum: answers with a report of the cached tokens */         \
     X(u64, grown_ppm, ALONG)         /* no longer used: replaced by size_ppm */                    \

@@ -91,7 +91,7 @@ static unsigned least(const struct crdt_poison *p)
     return at;
 }
 
-/* Makes room for a row: drops the least row, unless the least row is greater than the new row. */
+/* Makes room for a row: drops the least row. False: the least row is greater than the new row. */
 static bool make_room(struct crdt_poison *p, const struct crdt_poison_row *row)
 {
     if (p->count < CRDT_POISON_MAX)

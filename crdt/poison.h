@@ -56,8 +56,8 @@ void crdt_poison_check(const struct crdt_poison *p);
 /* Sets the time, never back, and drops expired rows. */
 void crdt_poison_advance(struct crdt_poison *p, uint32_t now_s);
 
-/* 1: the row was news; 0: it was known; ERR_STALE: it has expired; ERR_RANGE: too far ahead;
- * ERR_FULL: the table is full of rows that expire later. */
+/* 1: the row was news; 0: it was known; ERR_STALE: it has expired; ERR_RANGE: `until` is too far
+ * ahead; ERR_FULL: the table is full of rows that expire later. */
 MUST_USE int crdt_poison_join(struct crdt_poison *p, const struct crdt_poison_row *row);
 /* Writes a row by this router. The row expires in `ttl_s`, but at least a second after the known
  * row of this hash. `died`: key of the dead replica, or 0. If `died` is another replica than the

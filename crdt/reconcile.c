@@ -259,10 +259,9 @@ static void write_too_many(struct crdt_section_writer *out, struct crdt_reconcil
     crdt_section_end(out);
 }
 
-/* Handles cells that could not be decoded: requests about twice as many cells, then all cells. If
- * even these could not be decoded, reports too many differences, and the routers take a snapshot.
- * There is no snapshot for a cut: a router that cuts spans for lack of memory has no room for a
- * snapshot. */
+/* Handles cells that could not be decoded: requests about twice as many, then all. If this fails
+ * too, reports too many differences, so that the routers take a snapshot. But not for a cut: a
+ * router that cuts spans for lack of memory has no room for a snapshot. */
 static void ask_wider(struct crdt_state *s, const struct cells *c, struct crdt_section_writer *out,
                       struct crdt_reconciled *result)
 {
@@ -542,7 +541,8 @@ static void take_part(struct crdt_state *s, const struct crdt_section *part, boo
         crdt_hashes_answer(s, part, out);
 }
 
-/* Checks a whole message. Returns the number of sections of known kinds, or ERR_SYNTAX. */
+/* Checks a whole message. Writes the sections of known kinds to `part` and returns their number, or
+ * ERR_SYNTAX. Sets *skipped to the number of the other sections. */
 static int read_parts(struct slice message, struct crdt_section part[PARTS_MAX], unsigned *skipped)
 {
     struct wire_reader r = wire_reader_of(message.at, message.len);

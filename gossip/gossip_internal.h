@@ -371,7 +371,7 @@ struct gossip_peer *gossip_link_welcome(struct gossip *g, const struct gossip_ad
 struct gossip_peer *gossip_link_open(struct gossip *g, const struct gossip_address *from,
                                      struct slice packet, uint32_t index, uint8_t *plain,
                                      size_t *len);
-/* False: there is no session to send on. */
+/* Seals a packet and sends it to the peer. False: there are no keys to seal with, or no address. */
 bool gossip_link_send(struct gossip *g, struct gossip_peer *p, const struct gossip_packet *packet);
 /* Sends a hello to `to`, under key number `key`, modulo the number of keys in the ring. `owner`:
  * the slot of a peer, or GOSSIP_SLOTS + the number of a seed. False: no door is free. */

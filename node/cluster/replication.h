@@ -61,7 +61,8 @@ enum node_replication_event {
     NODE_REPLICATION_LOST,            /* deltas of a member are lost: anti-entropy repairs this */
     NODE_REPLICATION_CLOCK_FORWARD,   /* this node was behind the cluster [ms] */
     NODE_REPLICATION_CLOCK_BACK,      /* this node was ahead of the majority, and joins anew [ms] */
-    NODE_REPLICATION_MISMATCH,        /* settings that must be equal differ at a member: which */
+    NODE_REPLICATION_MISMATCH,        /* settings that must be equal differ at a member: which
+                                       * settings */
     NODE_REPLICATION_NAME_TAKEN,      /* two live nodes have the member's name (no member: this
                                        * node's) [times seen]: the other node's address */
     NODE_REPLICATION_REFUSED_KEY,     /* a router without the key asks to join [times]: that
@@ -198,10 +199,12 @@ struct node_member_look {
     char name[GOSSIP_NAME_MAX + 1];
     enum gossip_state state;
     bool self, draining;
-    uint64_t up_ms;                  /* cluster time since the member started; 0: unknown */
+    uint64_t up_ms;                  /* time since the member started, by cluster time; 0:
+                                      * unknown */
     bool old;                        /* the member is dead, and another router has started since */
     char differs[NODE_DETAIL_MAX];   /* settings that must be equal but differ; empty: none */
-    char filtered[NODE_ADDRESS_MAX]; /* where the member accepts no TCP; empty: TCP works */
+    char filtered[NODE_ADDRESS_MAX]; /* address at which the member accepts no TCP; empty: TCP
+                                      * works */
 };
 unsigned node_replication_look_count(const struct node_replication *n);
 void node_replication_look(const struct node_replication *n, unsigned index, uint64_t now_us,

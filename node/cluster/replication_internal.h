@@ -31,7 +31,8 @@ struct node_peer {
     bool understood; /* as in struct gossip_member */
     bool quarantined;
     bool foreign_said; /* the event for a member without a common version was sent */
-    bool refuses;      /* the member answered that it has no snapshot to give */
+    bool refuses;      /* the member refused a call for a snapshot: no version is common, or the
+                        * kind is unknown there */
     bool forgotten;    /* hidden by an operator after it died or left */
     struct gossip_versions speaks;
     struct node_agreement agreement; /* settings that must agree; all 0: unknown so far */
@@ -47,7 +48,7 @@ struct node_peer {
     char version[NODE_VERSION_MAX + 1];
     char policy[NODE_POLICY_MAX + 1]; /* empty: unknown */
     uint32_t names_max;               /* the member's setting replicas-max; 0: unknown */
-    bool hinted;                      /* the event for another policy was sent */
+    bool hinted;                      /* the event NODE_REPLICATION_DIFFERS was sent */
 };
 
 /* Cluster time as announced by a peer. */
