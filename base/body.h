@@ -23,14 +23,18 @@ struct body *body_new(void);
 struct body *body_ref(struct body *b);
 void body_unref(struct segment_pool *pool, struct body *b);
 
-/* Returns the last segment, with room for at least 1 byte to read into. `hint`: expected bytes.
- * NULL: the pool's limit is reached. */
+/* Returns the last segment, with room for at least 1 byte. Adds a segment if the last segment is
+ * full. `hint`: bytes expected to follow. NULL: the pool's limit is reached, or there is no
+ * memory. */
 struct segment *body_room(struct segment_pool *pool, struct body *b, size_t hint);
-/* Appends a copy of the bytes. ERR_FULL: the pool's limit is reached. */
+/* Appends a copy of the bytes. ERR_FULL: no further segment; the first of the bytes may already be
+ * appended. */
 MUST_USE int body_append(struct segment_pool *pool, struct body *b, struct slice bytes,
                          size_t hint);
-/* Inserts bytes after the first `at` bytes, at most the first segment's length. No byte of the body
- * may have been dropped, and no write may be in flight. ERR_FULL: the pool's limit is reached. */
+/* Inserts `bytes` after the first `at` bytes of a body that is not empty. `at` is at most the first
+ * segment's length. No byte of the body may have been dropped, and no write may be in flight.
+ * ERR_FULL: the pool's limit is reached, or a segment has no room for `at` bytes and `bytes`
+ * together. */
 MUST_USE int body_insert(struct segment_pool *pool, struct body *b, size_t at, struct slice bytes);
 /* Replaces the `gone` bytes at `at` by `bytes`, which fit a segment. The conditions of
  * body_insert() apply. Bytes before `at` are not moved. ERR_FULL: the pool's limit is reached, and

@@ -27,8 +27,8 @@ enum chain_medium {
     CHAIN_MEDIA,
 };
 
-/* A prompt's bytes by kind. Strings of tool definitions, roles and other members are not counted. A
- * prompt of token ids has no counts at all. */
+/* A prompt's bytes by kind. Strings of tool definitions, roles and other JSON fields are not
+ * counted. A prompt of token ids has no counts at all. */
 struct chain_content {
     uint32_t letters; /* ASCII */
     uint32_t spaces;
@@ -37,15 +37,15 @@ struct chain_content {
     uint32_t wide;  /* bytes beyond ASCII (two to four per character) */
     uint32_t leads; /* first bytes of characters of three or four bytes (Thai, Chinese, Korean) */
     uint16_t media[CHAIN_MEDIA]; /* number of media by kind; each counts CHAIN_MEDIUM_BYTES */
-    uint16_t sized;              /* images of a known size */
+    uint16_t sized;              /* number of images of a known size */
     uint32_t kilopixels;         /* thousands of pixels of all images of a known size */
 };
 
 struct chain_point {
     uint64_t id;     /* keyed hash of everything up to here, or of the chunk; namespace included */
     uint32_t blocks; /* blocks of 256 bytes from the start of the prompt up to here, > 0 */
-    uint8_t code;    /* weight code back to the point before (base/checkpoint.h) */
-    uint16_t media;  /* media before this point, or begun before it */
+    uint8_t code;    /* weight code of the blocks since the point before (base/checkpoint.h) */
+    uint16_t media;  /* number of media that begin before this point; the last may end after it */
 };
 
 struct chain {

@@ -16,16 +16,18 @@
 
 enum {
     CHECKPOINT_BLOCK_BYTES = 256, /* a block has about 64 tokens; a token id counts as 4 bytes */
-    CHECKPOINT_MAX = 320,         /* ordinals: checkpoints cover the first 64 MiB of a prompt */
+    CHECKPOINT_MAX = 320,         /* checkpoints: they cover the first 144 MiB of a segment */
     CHECKPOINT_CODE_MAX = 30,     /* greatest code of a checkpoint */
-    CHECKPOINT_CODE_BINDING = 31, /* code of other entries, such as a stored response's replica;
-                                   * weight 0 */
+    CHECKPOINT_CODE_BINDING = 31, /* code of index entries that are no checkpoint, such as a stored
+                                   * response's replica; weight 0 */
 };
 
-/* Position of the ordinal (0-based) in blocks from the start of the segment, at least 1. */
+/* Returns the position of the checkpoint with this ordinal (from 0), in blocks from the start of
+ * the segment; at least 1. */
 uint32_t checkpoint_blocks(unsigned ordinal);
 
-/* Weight code of the ordinal; weight in blocks of a code, CHECKPOINT_CODE_BINDING included. */
+/* checkpoint_code(): the weight code of the checkpoint with this ordinal. checkpoint_weight(): the
+ * weight of a code in blocks; 0 for CHECKPOINT_CODE_BINDING. */
 uint8_t checkpoint_code(unsigned ordinal);
 uint32_t checkpoint_weight(uint8_t code);
 

@@ -19,7 +19,8 @@ struct hash128 {
     uint64_t high;
 };
 
-/* Fills the secret from a 64-bit seed: for tests, benchmarks and simulations only. */
+/* Fills the secret from a 64-bit seed: only for hashes that nobody needs to keep secret, such as
+ * ids that all routers must compute, and for tests. */
 void hash_secret_from_seed(struct hash_secret *secret, uint64_t seed);
 
 uint64_t hash64(const struct hash_secret *secret, const void *bytes, size_t len);

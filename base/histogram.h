@@ -11,7 +11,8 @@
 enum { HISTOGRAM_BOUNDS = 19 }; /* 1 ms to 1,000 s: 1, 2.5, 5, 10, ... */
 
 struct histogram {
-    uint64_t counts[HISTOGRAM_BOUNDS + 1]; /* values by bound; last: values beyond all bounds */
+    uint64_t counts[HISTOGRAM_BOUNDS + 1]; /* values by upper bound, each value counted once; last:
+                                            * values beyond all bounds */
     uint64_t count;
     double sum_s;
 };
@@ -21,8 +22,9 @@ extern const double histogram_bounds_s[HISTOGRAM_BOUNDS];
 
 /* Adds a value. A value equal to a bound counts below that bound. A negative value counts as 0. */
 void histogram_add(struct histogram *h, double seconds);
-/* Returns the quantile: a `share` of the values is at most this, interpolated between two bounds.
- * At most the last bound; -1: there are no values. `counts` has HISTOGRAM_BOUNDS + 1 elements. */
+/* Returns an estimate of the value that a `share` (0 to 1) of all values do not exceed. The
+ * estimate is interpolated between two bounds and is at most the last bound. -1: there are no
+ * values. `counts` has HISTOGRAM_BOUNDS + 1 elements. */
 double histogram_quantile(const uint64_t *counts, double share);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Reads four decimal numbers, up to the end of the text. */
+/* Reads four decimal numbers with dots between them. False: the text is not exactly this. */
 static bool read_v4(const char *at, uint8_t out[4])
 {
     for (unsigned i = 0; i < 4; i++) {
@@ -82,8 +82,8 @@ static unsigned group(const uint8_t ip[IP_BYTES], unsigned n)
     return (unsigned)ip[2 * n] << 8 | ip[2 * n + 1];
 }
 
-/* Finds the longest run of at least two zero groups, which is written as "::". Returns the
- * length. */
+/* Finds the longest run of at least two zero groups, which is written as "::". Sets *from to the
+ * first group of the run. Returns the number of groups; 0: there is no run. */
 static unsigned longest_gap(const uint8_t ip[IP_BYTES], unsigned *from)
 {
     unsigned best = 1;

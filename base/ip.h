@@ -33,7 +33,8 @@ struct ip_net {
     unsigned bits;
 };
 
-/* Reads 10.0.0.0/8, 2001:db8::/32, or a single address. False: `text` is none of these. */
+/* Reads 10.0.0.0/8, 2001:db8::/32, or a single address. `bits` counts all 16 bytes: 10.0.0.0/8 has
+ * 104. False: `text` is none of these. */
 bool ip_net_parse(struct slice text, struct ip_net *out);
 bool ip_net_has(const struct ip_net *net, const uint8_t ip[IP_BYTES]);
 

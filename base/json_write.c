@@ -18,8 +18,8 @@ static uint64_t level(const struct json_writer *w)
     return UINT64_C(1) << w->depth;
 }
 
-/* To be called before every value: writes a comma if needed, unless the value's key has written
- * it. */
+/* To be called before every value: writes a comma if needed, unless the comma was written before
+ * the value's key. */
 static void separate(struct json_writer *w)
 {
     bool in_object = (w->object & level(w)) != 0;

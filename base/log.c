@@ -64,9 +64,9 @@ static void put_text(struct line *line, const char *text)
     (void)put(line, text, strlen(text));
 }
 
-/* Writes the first character of a value, escaped as in JSON (RFC 8259, section 7). Invalid UTF-8
+/* Writes the first character of `s`, escaped as in JSON (RFC 8259, section 7). Invalid UTF-8
  * becomes U+FFFD. U+0080..U+009F, which control terminals, and U+2028/9, which end lines, are
- * escaped too. Returns the bytes taken. */
+ * escaped too. Returns how many bytes of `s` the character has. */
 static size_t put_escaped(struct line *line, struct slice s)
 {
     static const char short_names[] = "btn?fr"; /* \b \t \n \v \f \r from 8 on */
@@ -172,7 +172,7 @@ static void put_field(struct line *line, const struct log_field *f, bool json)
         line->len = before; /* a name without a value would be useless */
 }
 
-/* RFC 3339 in UTC, with milliseconds. */
+/* Writes the time in the form of RFC 3339: UTC, with milliseconds. */
 static void put_time(struct line *line, uint64_t now_ms)
 {
     time_t seconds = (time_t)(now_ms / 1000);

@@ -34,8 +34,8 @@ enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 
 enum {
     LOG_LINE_MAX = 4096,
-    LOG_EVENTS_MAX = 64,       /* event names with a rate limit each; further names share the
-                                * last */
+    LOG_EVENTS_MAX = 64,       /* event names with a rate limit each; further names share the limit
+                                * of the last */
     LOG_BURST_DEFAULT = 50,    /* lines a second per event name */
     LOG_VALUE_BYTES_MAX = 512, /* bytes of a field's value, before escaping */
 };
@@ -97,7 +97,7 @@ struct log {
     struct log_rate rates[LOG_EVENTS_MAX];
 };
 
-/* Level info, text, no colour, LOG_BURST_DEFAULT. `write` and `clock_ms` must not be NULL. */
+/* Sets level info, text, no colour, LOG_BURST_DEFAULT. `write` and `clock_ms` must not be NULL. */
 void log_init(struct log *log, void (*write)(void *context, struct slice line),
               uint64_t (*clock_ms)(void *context), void *context);
 

@@ -48,14 +48,15 @@ void prometheus_histograms(struct prometheus *p, const char *name, const char *h
     family(p, name, "histogram", help);
 }
 
-/* Writes control characters and invalid UTF-8 in a readable form ("\x1b"), because the format has
- * no escapes for them, and a terminal would obey them. Returns the bytes taken. */
+/* Writes the first character of `text`, escaped if necessary. Control characters and invalid UTF-8
+ * become readable ("\x1b"), because the format has no escapes for them, and a terminal would obey
+ * them. Returns how many bytes of `text` the character has. */
 static size_t put_escaped_one(struct prometheus *p, struct slice text)
 {
     unsigned char c = (unsigned char)text.at[0];
     size_t n = utf8_length(text);
     bool control = (c < 0x20 && c != '\n') || c == 0x7f ||
-                   (n == 2 && c == 0xc2 && (unsigned char)text.at[1] < 0xa0); /* C1 */
+                   (n == 2 && c == 0xc2 && (unsigned char)text.at[1] < 0xa0); /* C1 controls */
     if (n == 0 || control) {
         n = n == 0 ? 1 : n;
         for (size_t i = 0; i < n && p->err == 0; i++)

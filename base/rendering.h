@@ -19,7 +19,7 @@ enum rendering_lead {
 
 struct rendering {
     uint8_t lead : 2;          /* enum rendering_lead */
-    uint8_t no_arguments : 1;  /* template arguments and the like do not count */
+    uint8_t no_arguments : 1;  /* arguments of the chat template do not count */
     uint8_t tools_sorted : 1;  /* the order of tools does not count */
     uint8_t tools_after : 1;   /* tools come after the system text */
     uint8_t counts_header : 1; /* Claude Code's billing header counts like any other text */

@@ -35,13 +35,13 @@ struct segment_pool {
 void segment_pool_init(struct segment_pool *pool, uint64_t bytes_max);
 void segment_pool_free(struct segment_pool *pool);
 
-/* A segment of the smallest class with room for `hint` bytes, at most 64 KiB. NULL: bytes_max is
- * reached. */
+/* Returns a segment of the smallest class with room for `hint` bytes, at most 64 KiB. NULL:
+ * bytes_max is reached, or there is no memory. */
 struct segment *segment_new(struct segment_pool *pool, size_t hint);
 void segment_release(struct segment_pool *pool, struct segment *s);
 
-/* Counts a body's other memory against the limit too. False: the limit is reached, and nothing is
- * counted. */
+/* Counts `bytes` of a body's memory outside of segments against bytes_max. False: bytes_max would
+ * be exceeded, and nothing is counted. */
 bool segment_pool_charge(struct segment_pool *pool, uint64_t bytes);
 void segment_pool_discharge(struct segment_pool *pool, uint64_t bytes);
 

@@ -32,12 +32,13 @@ struct crdt_arena {
 
 /* Bytes allocated by an arena of `units` units. */
 uint64_t crdt_arena_bytes(uint32_t units);
-/* Rounds `units` down to a multiple of the largest piece. */
+/* Rounds `units` down to a multiple of the largest piece, 1 << top units. ERR_NOMEM. */
 MUST_USE int crdt_arena_init(struct crdt_arena *a, uint32_t units, unsigned top);
 void crdt_arena_free(struct crdt_arena *a);
 void crdt_arena_check(const struct crdt_arena *a);
 
-/* A piece with undefined contents, or CRDT_ARENA_NONE if the arena is full. */
+/* Returns a piece with undefined contents, or CRDT_ARENA_NONE if the arena has no free piece of
+ * this order. */
 uint32_t crdt_arena_take(struct crdt_arena *a, unsigned order);
 void crdt_arena_give_back(struct crdt_arena *a, uint32_t unit);
 

@@ -1,9 +1,10 @@
 /* A batch of observations of any caches and generations: a snapshot carries millions of them.
  *
- * Entries come in the order of the table. A batch begins with a small table of the caches in it and
- * with the oldest generation. An entry is an id (6 bytes) and a tail. The tail packs weight code,
- * generation and cache in as many bits as this batch needs, rounded up to bytes (two or three).
- * Neighbouring entries of the same id and code (a set of holders) share the id:
+ * Entries come in the order of the index's table. A batch begins with a small table of the caches
+ * in it and with the oldest generation. An entry is an id (6 bytes) and a tail. The tail packs
+ * weight code, generation and cache in as many bits as this batch needs, rounded up to bytes (two
+ * or three). Neighbouring entries of the same id and code (a set of holders) share the id. In this
+ * layout a number is a size in bytes:
  *
  *   caches 2, { rkey 4 }, oldest generation 4, bits of a generation 1, of a cache 1,
  *   singles varint, sets varint,
@@ -49,8 +50,9 @@ struct crdt_batch {
 /* Reads and checks a whole batch; sets r->bad if it is malformed. */
 void crdt_batch_read(struct wire_reader *r, struct crdt_batch *out);
 
-/* Unpacks a checked batch piece by piece: each call returns up to `max` entries, 0 at the end. An
- * entry's `slot` is the index of the cache in the batch's table of caches. */
+/* Unpacks a checked batch piece by piece: each call writes up to `max` entries to `out` and returns
+ * their number, 0 at the end. An entry's `slot` is the index of the cache in the batch's table of
+ * caches. */
 struct crdt_batch_reader {
     const struct crdt_batch *block;
     struct wire_reader singles;

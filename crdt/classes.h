@@ -32,7 +32,7 @@ enum crdt_hashes_flags { CRDT_HASHES_LAST = 1, CRDT_HASHES_LOADS = 2 };
 struct crdt_class {
     unsigned records;  /* 1 << kind, for each kind of record in this class */
     unsigned section;  /* kind of the section with the hashes of this class */
-    size_t hash_bytes; /* bytes of a hash in the section */
+    size_t hash_bytes; /* bytes of a row in the section: a hash with the key that belongs to it */
     size_t head_bytes; /* bytes before the first hash in the section */
     /* Joins a record, or counts why it cannot be joined. */
     void (*join)(struct crdt_state *s, const struct crdt_origin *origin,
@@ -45,19 +45,21 @@ struct crdt_class {
     /* Writes the section's head and hashes. */
     void (*hash)(const struct crdt_state *s, struct wire_writer *w);
     /* Writes the rows missing at the router that sent the hashes `theirs`, as far as they fit.
-     * Returns whether that router has rows missing here. */
+     * Returns true if that router has rows missing here. For poison: joins the rows `theirs`,
+     * writes nothing, and returns true if the rows still differ. */
     bool (*answer)(struct crdt_state *s, struct wire_reader *theirs, size_t each, unsigned flags,
                    struct wire_writer *w);
 };
 extern const struct crdt_class crdt_classes[CRDT_CLASSES];
 
-/* Writes the section of a class. */
+/* Writes the section `kind`: `flags`, the size of a row, and the hashes of the kind's class. */
 void crdt_hashes_write(const struct crdt_state *s, enum crdt_section_kind kind, unsigned flags,
                        struct crdt_section_writer *out);
 /* True if the section belongs to a class and is well-formed. */
 bool crdt_hashes_valid(const struct crdt_section *part);
-/* Appends the rows missing at the sender of `part`. If rows are missing here, appends this router's
- * hashes. */
+/* Appends the answer of the class to the hashes in `part`: the rows missing at the sender. If
+ * answer() returned true and `part` is not marked LAST, also appends this router's hashes, marked
+ * LAST. */
 void crdt_hashes_answer(struct crdt_state *s, const struct crdt_section *part,
                         struct crdt_section_writer *out);
 

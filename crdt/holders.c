@@ -32,7 +32,7 @@ static uint32_t stamp_at(const struct crdt_holders *h, uint32_t set, uint32_t at
     return ((const uint32_t *)memory)[at];
 }
 
-/* True if the place was never used: no replica gets the incarnation in such a stamp. */
+/* True if the stamp marks an empty place: no replica gets the incarnation in this stamp. */
 static bool is_empty(uint32_t stamp)
 {
     return (stamp & CRDT_STAMP_LOW_MASK) == CRDT_STAMP_LOW_MASK;
@@ -90,7 +90,8 @@ bool crdt_holders_get(const struct crdt_holders *h, uint32_t set, unsigned repli
     return false;
 }
 
-/* Copies the live stamps into a new set of another order, and frees the old set. */
+/* Copies the live stamps into a new set of this order, frees the old set, and sets *set to the new
+ * set. ERR_FULL: there is no room for the new set, and nothing changed. */
 static int move(struct crdt_holders *h, uint32_t *set, unsigned order)
 {
     uint32_t to = create(h, order);

@@ -1,5 +1,5 @@
-/* Sets of holders, for ids with more holders than the table keeps as single entries (all replicas
- * hold a shared system prompt).
+/* Sets of holders, for ids with more holders than the table keeps as single entries. For example,
+ * all replicas hold a shared system prompt.
  *
  * A set maps replica -> generation, exactly. Small sets are lists of 4-byte stamps that double as
  * they grow. A list as large as 2 bytes for every slot (rounded up to a power of two) becomes an
@@ -28,7 +28,7 @@ struct crdt_holders {
     const struct crdt_window *window;
 };
 
-/* Allocates at most `bytes_max` bytes, all at once. */
+/* Allocates at most `bytes_max` bytes, all at once. ERR_NOMEM. */
 MUST_USE int crdt_holders_init(struct crdt_holders *h, const struct crdt_window *window,
                                uint32_t replicas, uint64_t bytes_max);
 void crdt_holders_free(struct crdt_holders *h);
@@ -37,7 +37,8 @@ void crdt_holders_free(struct crdt_holders *h);
 uint32_t crdt_holders_create(struct crdt_holders *h);
 void crdt_holders_destroy(struct crdt_holders *h, uint32_t set);
 
-/* Gives the replica's generation. False: the set has no live stamp of the replica. */
+/* Sets *generation to the generation of the replica's live stamp. False: the set has no live stamp
+ * of the replica. */
 bool crdt_holders_get(const struct crdt_holders *h, uint32_t set, unsigned replica,
                       uint32_t *generation);
 /* Sets the generation of a replica, which may be new to the set. ERR_FULL: the set is full and
@@ -76,11 +77,14 @@ static inline void crdt_match_resolve(struct crdt_match *m, const struct crdt_wi
         m->generation_out[replica] = w->now + 1 - age;
 }
 
+/* Resolves each replica of `m` with a stamp in the set younger than the replica's limit: the
+ * replica holds the point at `index`. */
 void crdt_holders_match(const struct crdt_holders *h, uint32_t set, struct crdt_match *m,
                         unsigned index);
 
-/* Walks a set, alive or dead. Each dead stamp must have a retired incarnation (a bit of
- * `retired[replica]`) or an age below `span`. */
+/* Checks a set. Each stamp, alive or dead, has the replica's present incarnation or a retired
+ * incarnation (a bit of `retired[replica]`), and an age of at most `span`. No replica has two live
+ * stamps. */
 void crdt_holders_check(const struct crdt_holders *h, uint32_t set, const uint16_t *retired,
                         uint32_t span);
 

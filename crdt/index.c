@@ -27,7 +27,8 @@ _Static_assert((int)CRDT_PROMOTE_AT < (int)CRDT_HOLDERS_START &&
 
 /* --- start and end ---------------------------------------------------------------------------- */
 
-/* Number of table moves to record for walks: 1 per KiB, up to the useful maximum. */
+/* Number of table moves to record for walks: the greatest power of two with at most 1 move per KiB,
+ * from 16 to 65,536. */
 static uint32_t moves_kept(uint64_t bytes)
 {
     uint32_t count = 16;
@@ -137,8 +138,8 @@ static bool fits(const struct crdt_index *x, const struct crdt_item *item)
                             checkpoint_weight(item->code));
 }
 
-/* Makes a set of all single entries of the id. Returns NULL and changes nothing if there is no room
- * for a set. */
+/* Makes a set of all single entries of the id. Returns the set's entry in the table, or NULL, with
+ * nothing changed, if there is no room for a set. */
 static uint64_t *promote(struct crdt_index *x, struct crdt_place place, uint8_t code)
 {
     uint32_t set = crdt_holders_create(&x->holders);

@@ -56,9 +56,9 @@ struct crdt_index;
  *
  * Routers compare ids, so crdt_index_id_ranges() must be the same at all of them. */
 MUST_USE int crdt_index_create(struct crdt_index **out, const struct crdt_index_config *config);
-/* A budget that is never too small: 8 bytes per replica and generation (their number rounded up to
- * a power of two), and 3 MiB. A replicated index gets twice as much, for a digest per count and 34
- * sketches of 93 KB. */
+/* A budget that is never too small: 8 bytes per replica and generation (the number of generations,
+ * plus 2, rounded up to a power of two), and 3 MiB. A replicated index gets twice as much, for a
+ * digest per count and 34 sketches of 93 KB. */
 uint64_t crdt_index_bytes_ample(unsigned replicas, uint64_t generations, bool replicated);
 /* The number of bucket ranges to which ids are mapped. In a table of 65,536 buckets (4 MiB) or
  * more, it is 65,536, and ids are exact. In a smaller table it is the number of buckets, and only
@@ -105,7 +105,7 @@ void crdt_index_forget(struct crdt_index *x, unsigned replica, uint32_t rkey);
 
 /* --- asking --------------------------------------------------------------------------------- */
 
-/* The longest known prefix of the prompt on every replica below `replicas`, in a single pass.
+/* Finds the longest known prefix of the prompt on every replica below `replicas`, in a single pass.
  * length_out[r] = 1 + the index of the last point on r with a generation of at least
  * floor_by_replica[r] (NULL: any live generation); 0: no point. generation_out (may be NULL) gets
  * the generation of that point, or 0. */
@@ -113,21 +113,21 @@ void crdt_index_match(const struct crdt_index *x, const struct chain *chain,
                       const uint32_t *floor_by_replica, unsigned replicas, uint16_t *length_out,
                       uint32_t *generation_out);
 
-/* For a prompt in chunks (base/chain.h): the part held by each replica below `replicas`, at any
- * position. blocks_out[r] is the weight of the chunks on r with a generation of at least
+/* For a prompt in chunks (base/chain.h): finds the part held by each replica below `replicas`, at
+ * any position. blocks_out[r] is the weight of the chunks on r with a generation of at least
  * floor_by_replica[r] (NULL: any live generation). generation_out[r] is the oldest generation of
  * those chunks, or 0. */
 void crdt_index_cover(const struct crdt_index *x, const struct chain *chain,
                       const uint32_t *floor_by_replica, unsigned replicas, uint32_t *blocks_out,
                       uint32_t *generation_out);
 
-/* The generation of an entry; ERR_NOT_FOUND. */
+/* Sets *generation_out to the generation of a live entry. ERR_NOT_FOUND. */
 MUST_USE int crdt_index_get(const struct crdt_index *x, uint64_t id, unsigned replica,
                             uint8_t weight_code, uint32_t *generation_out);
 
-/* The replica with the newest generation of (id, code). If several have it, the replica with the
- * greatest rkey, so that all routers return the same. ERR_NOT_FOUND. For bindings
- * (CHECKPOINT_CODE_BINDING).
+/* Sets *replica_out to the replica with the newest generation of (id, code), and *generation_out to
+ * this generation. Of several such replicas, takes the replica with the greatest rkey, so that all
+ * routers get the same. ERR_NOT_FOUND. For bindings (CHECKPOINT_CODE_BINDING).
  */
 MUST_USE int crdt_index_newest(const struct crdt_index *x, uint64_t id, uint8_t weight_code,
                                unsigned *replica_out, uint32_t *generation_out);
@@ -189,11 +189,12 @@ static inline uint32_t crdt_index_ring_at(const struct crdt_index_ring *ring, ui
 /* The sum modulo 2^64 of a hash of (id48, code, rkey, generation) for each live entry with a
  * generation of at least `from`. Equal sums mean equal entries, except with a chance of 2^-64. */
 uint64_t crdt_index_digest(const struct crdt_index *x, uint32_t from);
-/* The digest of the generations from `from` on and below `until`, and of a single generation. */
+/* crdt_index_digest_between(): the digest of the generations from `from` on and below `until`.
+ * crdt_index_digest_at(): the digest of a single generation. */
 uint64_t crdt_index_digest_between(const struct crdt_index *x, uint32_t from, uint32_t until);
 uint64_t crdt_index_digest_at(const struct crdt_index *x, uint32_t generation);
-/* Number of live entries from generation `from` on and below `until`, and of a single
- * generation. */
+/* crdt_index_entries_between(): the number of live entries of the generations from `from` on and
+ * below `until`. crdt_index_entries_at(): the number of a single generation. */
 uint64_t crdt_index_entries_between(const struct crdt_index *x, uint32_t from, uint32_t until);
 uint64_t crdt_index_entries_at(const struct crdt_index *x, uint32_t generation);
 
@@ -202,8 +203,9 @@ uint64_t crdt_index_entries_at(const struct crdt_index *x, uint32_t generation);
  * the sketches of spans are compared from the first whole span at or above the higher of both
  * floors. Returns the first generation of this span. */
 uint32_t crdt_index_sketch_from(const struct crdt_index *x, uint32_t floor);
-/* The sketch of all entries from `from` on. Until the sweeper removes them, it includes the entries
- * of lost caches: symbols with an rkey that belongs to no replica any more. Takes 0.1 ms. */
+/* Gives the sketch of all entries from generation `from` on. Until the sweeper removes them, the
+ * sketch includes the entries of lost caches: symbols with an rkey that belongs to no replica any
+ * more. Takes 0.1 ms. */
 void crdt_index_sketch(const struct crdt_index *x, uint32_t from, struct crdt_sketch *out);
 /* Gives only the counters of crdt_index_sketch(), which is far cheaper. */
 void crdt_index_estimate(const struct crdt_index *x, uint32_t from,
@@ -211,7 +213,7 @@ void crdt_index_estimate(const struct crdt_index *x, uint32_t from,
 /* True if the sketch has at most CRDT_REMAINS_MAX symbols of lost caches. Digests never include
  * entries of lost caches. */
 bool crdt_index_sketch_is_clean(const struct crdt_index *x);
-/* The sketch of the live entries from `from` up to the first whole span, made by a walk of the
+/* Gives the sketch of the live entries from generation `from` up to the first whole span. Walks the
  * whole table: about 20 ms per million full buckets. False: no sketch, because the table has more
  * than CRDT_CUT_BUCKETS_MAX buckets. */
 bool crdt_index_sketch_cut(const struct crdt_index *x, uint32_t from, struct crdt_sketch *out);

@@ -46,7 +46,8 @@ void crdt_index_lap_begin(struct crdt_index *x)
     memcpy(x->lap_retired, x->retired, sizeof x->lap_retired);
 }
 
-/* Turns a set into single entries again, if there is room without moving others. */
+/* Turns a set of `alive` live stamps into single entries again. False: there is no room without
+ * moving other entries. */
 static bool demote(struct crdt_index *x, uint32_t bucket, unsigned slot, uint32_t alive)
 {
     uint64_t entry = x->table.bucket[bucket].slot[slot];

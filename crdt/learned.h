@@ -32,13 +32,13 @@
     X(u32, pace_samples, DOUBLED)                                                                  \
     X(u32, bytes_per_token_milli, MOVED)                                                           \
     X(u32, bytes_samples, DOUBLED)                                                                 \
-    X(u64, prompt_tokens, CHANGED)   /* sum: prompt tokens of requests with begun answers */       \
+    X(u64, prompt_tokens, CHANGED)   /* sum: prompt tokens of requests whose answers began */      \
     X(u64, predicted_tokens, ALONG)  /* sum: part of prompt_tokens predicted as cached */          \
     X(u64, told, CHANGED)            /* sum: answers with a report of the cached tokens */         \
     X(u64, grown_ppm, ALONG)         /* no longer used: replaced by size_ppm */                    \
     X(u64, shrunk_ppm, ALONG)        /* no longer used: replaced by size_ppm */                    \
     X(u32, scrapes, CHANGED)         /* times this router read the engine's metrics */             \
-    X(u64, engine_started_ms, ALONG) /* up to engine_generated: value + 1; 0: unknown */           \
+    X(u64, engine_started_ms, ALONG) /* here to engine_generated: value + 1; 0: unknown */         \
     X(u32, engine_running, ALONG)                                                                  \
     X(u32, engine_waiting, ALONG)                                                                  \
     X(u32, engine_usage_ppm, ALONG)                                                                \
@@ -46,14 +46,14 @@
     X(u64, engine_hits, ALONG)                                                                     \
     X(u64, engine_prompt, ALONG)    /* sum: prompt tokens */                                       \
     X(u64, engine_generated, ALONG) /* sum: generated tokens */                                    \
-    X(u32, size_ppm, MOVED) /* cache size from own evidence, per million of cache_tokens */        \
-    X(u32, size_weight_milli, DOUBLED) /* weight of size_ppm against the data of other routers */  \
+    X(u32, size_ppm, MOVED) /* cache size by this router's evidence, in ppm of cache_tokens */     \
+    X(u32, size_weight_milli, DOUBLED) /* weight of size_ppm against other routers' size_ppm */    \
     X(u32, adapter_slots, CHANGED) /* number of LoRA adapters the engine can hold; 0: unknown */   \
     X(u64, void_blocks, CHANGED) /* sum: blocks recorded but never computed (refused, given up) */ \
     X(u32, engine_work, CHANGED) /* times the engine was seen at work: node/replica/scraped.h */   \
     X(u32, events_rkey, CHANGED) /* the cache whose KV-cache events are read and live */           \
     X(u32, events_floor, CHANGED) /* oldest generation in recent eviction events; 0: none */       \
-    X(u32, events_reads, CHANGED) /* if this router reads KV-cache events (enum node_reads) */
+    X(u32, events_reads, CHANGED) /* this router's role in reading events: enum node_reads */
 
 #define CRDT_LEARNED_IN_u64_OF_u64(name) uint64_t name;
 #define CRDT_LEARNED_IN_u64_OF_u32(name)

@@ -16,9 +16,9 @@ enum {
     CRDT_RAISES_MAX = 1 << 30,        /* lost caches per engine process: raising never wraps */
     CRDT_TTL_MAX = 3840,              /* generations: leaves 255 to sweep before stamps wrap */
     CRDT_RUN_MAX = 512,               /* observations in a run */
-    CRDT_EARLY_SKEW_MS = 5000,        /* ms that cluster time may be ahead of an engine */
+    CRDT_EARLY_SKEW_MS = 5000,        /* ms that cluster time may be ahead of an engine's clock */
     CRDT_EARLY_MAX = 8192,            /* own observations kept until start times are known */
-    CRDT_REMAINS_MAX = 256,           /* lost caches' entries in a comparable sketch */
+    CRDT_REMAINS_MAX = 256,           /* entries of lost caches in a sketch that is compared */
     CRDT_CUT_BUCKETS_MAX = 1 << 20,   /* buckets of the largest table walked to repair a cut span */
     CRDT_LOAD_USES_MAX = UINT16_MAX,  /* adapter uses; beyond it, the count begins again at 0 */
     CRDT_LOAD_REQUESTS_MAX = 1 << 22, /* requests reported by a router: sums never wrap */

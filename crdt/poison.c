@@ -5,8 +5,8 @@
 #include "base/check.h"
 #include "base/hash.h"
 
-/* How far `until` may be ahead of now: each change of a row adds a second to the row's time to
- * live. */
+/* Seconds by which `until` may be ahead of now: the longest time to live, and 600 changes of the
+ * row, each of which adds a second. */
 enum { AHEAD_S = CRDT_POISON_TTL_S + 600 };
 
 void crdt_poison_init(struct crdt_poison *p, uint32_t now_s, uint32_t skew_s)
@@ -91,7 +91,7 @@ static unsigned least(const struct crdt_poison *p)
     return at;
 }
 
-/* Makes room for a row: drops the least row, unless the least row is greater than the new row. */
+/* Makes room for a row: drops the least row. False: the least row is greater than the new row. */
 static bool make_room(struct crdt_poison *p, const struct crdt_poison_row *row)
 {
     if (p->count < CRDT_POISON_MAX)

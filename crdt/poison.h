@@ -56,12 +56,12 @@ void crdt_poison_check(const struct crdt_poison *p);
 /* Sets the time, never back, and drops expired rows. */
 void crdt_poison_advance(struct crdt_poison *p, uint32_t now_s);
 
-/* 1: the row was news; 0: it was known; ERR_STALE: it has expired; ERR_RANGE: too far ahead;
- * ERR_FULL: the table is full of rows that expire later. */
+/* 1: the row was news; 0: it was known; ERR_STALE: it has expired; ERR_RANGE: `until` is too far
+ * ahead; ERR_FULL: the table is full of rows that expire later. */
 MUST_USE int crdt_poison_join(struct crdt_poison *p, const struct crdt_poison_row *row);
 /* Writes a row by this router. The row expires in `ttl_s`, but at least a second after the known
- * row of this hash. `died`: key of the dead replica, or 0; the known row's `last` becomes `before`.
- * Errors as crdt_poison_join(). */
+ * row of this hash. `died`: key of the dead replica, or 0. If `died` is another replica than the
+ * known row's `last`, that `last` becomes `before`. Results as crdt_poison_join(). */
 MUST_USE int crdt_poison_set(struct crdt_poison *p, uint64_t hash, enum crdt_poison_level level,
                              uint64_t died, uint32_t ttl_s);
 /* NULL: there is no row for the hash. */
@@ -69,8 +69,8 @@ const struct crdt_poison_row *crdt_poison_find(const struct crdt_poison *p, uint
 /* Counts another refusal of the request by this router. */
 void crdt_poison_refused(struct crdt_poison *p, uint64_t hash);
 
-/* crdt_poison_news(): this router's next row still to be sent, or -1. crdt_poison_sent(): the row
- * was sent. */
+/* crdt_poison_news(): the index in `row` of this router's next row still to be sent, or -1.
+ * crdt_poison_sent(): the row at this index was sent. */
 MUST_USE int crdt_poison_news(const struct crdt_poison *p);
 void crdt_poison_sent(struct crdt_poison *p, unsigned at);
 

@@ -11,8 +11,8 @@
 
 /* Anti-entropy. The registry and the reports are compared by vectors (crdt/classes.h), the index by
  * sketches, from the higher of both floors on. A summary has the sender's floor. If the receiver's
- * floor is higher, the receiver answers with a summary too (`hops` > 0: the other classes are
- * done).
+ * floor is higher, the receiver answers with a summary too. Its `hops` is above 0: only the index
+ * is compared again.
  *
  * A floor usually lies within a span. The *cut* is the part of this span from the floor on. The
  * spans above have sketches, always up to date. A cut's sketch is made by a walk (crdt/index.h),
@@ -47,7 +47,7 @@ struct summary {
     uint64_t index;            /* digest of the entries from `from` on */
     uint64_t cut, cut_entries; /* digest and number of the entries from `floor` up to `from` */
     uint8_t estimate[CRDT_ESTIMATE_COUNTERS];
-    uint64_t poison; /* the receiver's digest if the sender does not support poison */
+    uint64_t poison; /* digest of poison; a sender without poison counts as equal to the receiver */
 };
 
 /* --- summaries ------------------------------------------------------------------------------ */
@@ -166,8 +166,10 @@ void crdt_state_cut_renew(struct crdt_state *s)
     s->cut.spent = false;
 }
 
-/* A stored cut's sketch may be older than the index. Differences due to this age turn out to be
- * present or stale when they are joined. */
+/* Gives the sketch of the cut from generation `from` on: the stored sketch, or a new sketch made by
+ * a walk. False: no walk is allowed now, the table is too large, there is no memory, or the stored
+ * sketch is of another cut. A stored sketch may be older than the index. Differences due to this
+ * age turn out to be present or stale when they are joined. */
 static bool cut_of(struct crdt_state *s, uint32_t from, struct crdt_sketch *out,
                    struct crdt_reconciled *result)
 {
@@ -186,8 +188,9 @@ static bool cut_of(struct crdt_state *s, uint32_t from, struct crdt_sketch *out,
     return cut->from == from;
 }
 
-/* The sketch of the span or cut from `from` on. False: it cannot be compared now, because the floor
- * has risen since, caches were lost, or another cut was walked. A later round compares it. */
+/* Gives the sketch of all spans from generation `from` on, or, if no span begins with `from`, of
+ * the cut. False: these cannot be compared now, because the floor has risen since, caches were
+ * lost, or cut_of() has no sketch. A later round compares them. */
 static bool sketch_of(struct crdt_state *s, uint32_t from, struct crdt_sketch *out,
                       struct crdt_reconciled *result)
 {
@@ -256,8 +259,9 @@ static void write_too_many(struct crdt_section_writer *out, struct crdt_reconcil
     crdt_section_end(out);
 }
 
-/* The cells could not be decoded: retries with about twice as many, then with all. For a cut it
- * takes no snapshot: a router that cuts spans for lack of memory has no room for a snapshot. */
+/* Handles cells that could not be decoded: requests about twice as many, then all. If this fails
+ * too, reports too many differences, so that the routers take a snapshot. But not for a cut: a
+ * router that cuts spans for lack of memory has no room for a snapshot. */
 static void ask_wider(struct crdt_state *s, const struct cells *c, struct crdt_section_writer *out,
                       struct crdt_reconciled *result)
 {
@@ -397,10 +401,11 @@ static bool skewed(const struct crdt_state *s, uint32_t now)
     return (own > now ? own - now : now - own) > SKEW_MAX;
 }
 
-/* The common part of both indexes, which begins at the peer's floor. */
+/* The comparison of the part that both indexes have: from the higher of both floors on. */
 struct common {
     bool any;                /* false: no common part */
-    bool here;               /* this router's floor is not above the peer's */
+    bool here;               /* the peer's floor is the higher floor, or both are equal: this router
+                              * compares */
     bool equal, cuts_differ; /* valid if `here` */
 };
 
@@ -418,7 +423,7 @@ static struct common compare_index(const struct crdt_state *s, const struct summ
     return c;
 }
 
-/* Answers with the whole spans if these differ. */
+/* If the whole spans differ, writes cells of their sketch, or reports too many differences. */
 static void answer_spans(struct crdt_state *s, const struct summary *p, bool registry_equal,
                          struct workshop *shop, struct crdt_section_writer *out,
                          struct crdt_reconciled *result)
@@ -536,7 +541,8 @@ static void take_part(struct crdt_state *s, const struct crdt_section *part, boo
         crdt_hashes_answer(s, part, out);
 }
 
-/* Checks a whole message. Returns the number of sections of known kinds, or ERR_SYNTAX. */
+/* Checks a whole message. Writes the sections of known kinds to `part` and returns their number, or
+ * ERR_SYNTAX. Sets *skipped to the number of the other sections. */
 static int read_parts(struct slice message, struct crdt_section part[PARTS_MAX], unsigned *skipped)
 {
     struct wire_reader r = wire_reader_of(message.at, message.len);

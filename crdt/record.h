@@ -87,8 +87,8 @@ bool crdt_record_write_replica(struct wire_writer *w, const struct crdt_registry
 bool crdt_record_write_report(struct wire_writer *w, uint64_t key, const struct crdt_report *row,
                               bool dump);
 bool crdt_record_write_origin(struct wire_writer *w, uint64_t router, uint64_t epoch);
-/* Only the row of a poison record, as the section POISON has it (crdt/classes.h). */
 bool crdt_record_write_poison(struct wire_writer *w, const struct crdt_poison_row *row);
+/* Write and read only the row of a poison record, as the section POISON has it (crdt/classes.h). */
 void crdt_poison_row_write(struct wire_writer *w, const struct crdt_poison_row *row);
 void crdt_poison_row_read(struct wire_reader *r, struct crdt_poison_row *out);
 /* `kind` and `body` are opaque here. */

@@ -94,8 +94,8 @@ static void settle(struct crdt_registry *r, unsigned place)
     crdt_registry_index(r);
 }
 
-/* True if the registry has CRDT_TOLD_MAX names from the router `told_by`. Further names from that
- * router rank lower. */
+/* True if the registry has CRDT_TOLD_MAX names from the router `told_by`, apart from replicas that
+ * this router named or saw up. Further names from that router rank lower. */
 static bool told_enough(const struct crdt_registry *r, uint64_t told_by)
 {
     unsigned told = 0;
@@ -125,7 +125,8 @@ static bool join_later(struct crdt_replica *row, struct slice in)
     return true;
 }
 
-/* `own`: this router lists the name, or an operator added the replica here. */
+/* Makes the row of a name that is not in the registry. Returns the row's place, or ERR_FULL. `own`:
+ * this router lists the name, or an operator added the replica here. */
 static int add(struct crdt_registry *r, uint64_t key, const struct crdt_registry_row *in, bool own)
 {
     if (crdt_registry_place(r, key) >= 0)

@@ -103,7 +103,8 @@ struct crdt_registry_stats {
     uint64_t forgotten; /* names forgotten since the start */
     uint64_t late;      /* rows refused because they were below the floor */
     uint64_t future;    /* rows refused because their `named` is too far ahead */
-    uint64_t refused;   /* rows refused because rows_max were kept already */
+    uint64_t refused;   /* rows refused, or removed for smaller rows, because rows_max rows were
+                         * kept */
     uint64_t no_names;  /* rows refused for an invalid name */
 };
 const struct crdt_registry_stats *crdt_registry_stats(const struct crdt_registry *r);
@@ -131,7 +132,7 @@ struct crdt_registry_config {
     uint32_t skew_s;    /* seconds by which a peer's clock may be ahead; 0: ttl_s / 8 */
     uint32_t now_s;     /* second of cluster time */
     uint64_t self;      /* this router's id: spreads the times at which routers repeat names */
-    bool (*is_name)(struct slice name); /* if a name is valid: a pure function, the same at all
+    bool (*is_name)(struct slice name); /* says if a name is valid: a pure function, the same at all
                                          * routers; NULL: all names are valid */
 };
 /* ERR_NOMEM. */
@@ -164,8 +165,8 @@ struct crdt_registry_row {
  * ERR_SYNTAX: the name is invalid; ERR_RANGE: the name is empty or too long, or `named` is too far
  * ahead; ERR_STALE: the row is below the floor; ERR_FULL: no room even to wait. Refused rows are
  * counted. `news` says whether the row inflated the registry. If two rkeys collide, another row's
- * incarnation may rise too. If all slots are taken, a greater row may lose the slot and wait
- * again. */
+ * incarnation may rise too. If all slots are taken, a row of greater rank than this row may lose
+ * its slot and wait again. */
 MUST_USE int crdt_registry_join(struct crdt_registry *r, const struct crdt_registry_row *row,
                                 bool *news);
 /* Finds or makes the row of a name, with the results and `news` of crdt_registry_join(). `ours`:
@@ -175,8 +176,9 @@ MUST_USE int crdt_registry_name(struct crdt_registry *r, struct slice name, bool
 void crdt_registry_seen(struct crdt_registry *r, unsigned slot, bool up);
 /* This router no longer lists the replica. */
 void crdt_registry_unname(struct crdt_registry *r, struct slice name);
-/* An operator's wish takes the next version; the row counts as named, and is news. Returns whether
- * the wish changed. The call may move the row to another place. */
+/* Set an operator's wish, or drain, with the next version; the row counts as named now. Both return
+ * whether something changed. crdt_registry_wish() also queues the row for the other routers, and
+ * may move the row to another place. */
 bool crdt_registry_wish(struct crdt_registry *r, unsigned place, enum crdt_wish wish);
 bool crdt_registry_drain(struct crdt_registry *r, unsigned place, bool draining);
 /* See crdt_state_restarted(). */
@@ -202,8 +204,8 @@ struct crdt_registry_mark crdt_registry_mark(const struct crdt_registry *r, unsi
 /* The sum of the hashes of rows named at `from_s` or later. */
 uint64_t crdt_registry_digest(const struct crdt_registry *r, uint32_t from_s);
 
-/* Rows to send to the other routers. crdt_registry_news(): the next row's place, or -1.
- * crdt_registry_sent(): the row was sent. crdt_registry_tell(): queues a row. */
+/* The queue of rows to send to the other routers. crdt_registry_news(): the place of the next row
+ * to send, or -1. crdt_registry_sent(): this row was sent. crdt_registry_tell(): queues a row. */
 MUST_USE int crdt_registry_news(const struct crdt_registry *r);
 void crdt_registry_sent(struct crdt_registry *r, unsigned place);
 void crdt_registry_tell(struct crdt_registry *r, unsigned place);

@@ -38,7 +38,8 @@ struct crdt_registry {
     bool held[CRDT_REPLICAS_MAX];
     uint64_t news[(CRDT_REGISTRY_PLACES_MAX + 63) / 64];
     unsigned news_count;
-    uint32_t rkey_before[CRDT_REPLICAS_MAX]; /* for BUG(SKIP_FENCE) */
+    uint32_t rkey_before[CRDT_REPLICAS_MAX]; /* by slot: the rkey before the present rkey; for
+                                              * BUG(SKIP_FENCE) */
     /* The arrays below are indexed by place. Memory pages without rows are never touched. */
     uint32_t rkey[CRDT_REGISTRY_PLACES_MAX]; /* 0: no row at this place */
     uint64_t hash[CRDT_REGISTRY_PLACES_MAX];
@@ -90,16 +91,18 @@ bool crdt_registry_is_derived(const struct crdt_registry *r, unsigned place);
 MUST_USE int crdt_registry_find_rkey(const struct crdt_registry *r, uint32_t rkey);
 /* Rebuilds both look-ups after changes of rows. */
 void crdt_registry_index(struct crdt_registry *r);
-/* Room for another row of this rank: a slot if a slot is free and no row waits, otherwise a place
- * to wait, or ERR_FULL. */
+/* Returns a place for another row of this rank: a slot if a slot is free and no row waits,
+ * otherwise a place to wait. If rows_max rows are kept, removes the greatest of them. ERR_FULL: the
+ * new row would be the greatest. */
 MUST_USE int crdt_registry_room(struct crdt_registry *r, struct crdt_registry_rank rank);
 /* Books a row that was written to `place`. */
 void crdt_registry_occupy(struct crdt_registry *r, unsigned place);
 /* A row was added or removed, or changed rank: decides again which rows are in use and which
  * wait. */
 void crdt_registry_arrange(struct crdt_registry *r);
-/* crdt_registry_next_in(): the waiting row that is next to get a slot. crdt_registry_next_out():
- * the row that would lose the slot to a waiting row. -1: none. */
+/* crdt_registry_next_in(): the place of the waiting row that is next to get a slot.
+ * crdt_registry_next_out(): the place of the row that would lose its slot to a waiting row. -1:
+ * there is no such row. */
 MUST_USE int crdt_registry_next_in(const struct crdt_registry *r);
 MUST_USE int crdt_registry_next_out(const struct crdt_registry *r);
 /* Removes the row. The caller must call crdt_registry_index() afterwards. */

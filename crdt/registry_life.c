@@ -7,7 +7,8 @@
 #include "base/err.h"
 #include "crdt/registry_internal.h"
 
-enum { AWAKE_S = 2 }; /* longest time between two calls in a running router */
+/* Longest time, in seconds, between two calls of crdt_registry_advance() in a running router. */
+enum { AWAKE_S = 2 };
 
 /* --- time ----------------------------------------------------------------------------------- */
 
@@ -29,9 +30,9 @@ static uint32_t floor_at(const struct crdt_registry *r, uint32_t now)
     return now > r->config.ttl_s ? now - r->config.ttl_s : 0;
 }
 
-/* True if this router repeats the name of a replica added by operators. It also repeats a row that
- * arrived just now and is about to expire, because the row's clock may have been behind, and the
- * replica is untried. */
+/* True if this router repeats the name of a replica added by operators. This router also repeats a
+ * row that arrived just now and would expire: the clock of the router that named the replica may be
+ * behind, and this router has not tried the replica yet. */
 static bool vouches(const struct crdt_registry *r, const struct crdt_replica *row)
 {
     bool untried = row->named < r->floor && r->now - row->heard_s <= r->config.ttl_s / 16;

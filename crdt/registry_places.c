@@ -138,7 +138,7 @@ static void move(struct crdt_registry *r, unsigned from, unsigned to)
 
 /* --- the limit ------------------------------------------------------------------------------ */
 
-/* The place of the smallest or greatest row from `begin` to `end`, or -1. */
+/* The place of the smallest or greatest row at places from `begin` on and below `end`, or -1. */
 static int extreme(const struct crdt_registry *r, unsigned begin, unsigned end, bool smallest)
 {
     int found = -1;

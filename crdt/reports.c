@@ -37,7 +37,7 @@ struct crdt_reports {
     uint64_t self, load_version, version;
     unsigned routers_max; /* with this router */
     unsigned count;
-    /* In the order of router ids, this router included; free structs are allocated in advance. */
+    /* In the order of router ids, this router included; the structs beyond `count` are free. */
     struct reporter **reporter, *pool;
     struct crdt_load sum[SLOTS];
     uint64_t prefilled[SLOTS];
@@ -178,7 +178,7 @@ static void rehash(struct crdt_reports *r, struct reporter *p, unsigned kind, un
     p->digest[kind] += row->hash;
 }
 
-/* If there is no memory, the row lacks these fields until the author reports again. */
+/* If there is no memory, the row lacks these bytes until the reporting router reports again. */
 static void put_later(struct row *row, struct slice later)
 {
     if (later.len == 0) {
@@ -354,7 +354,7 @@ void crdt_reports_copy_own(struct crdt_reports *r, const struct crdt_reports *fr
     }
 }
 
-/* Another router has a row of this epoch that this router no longer has: a zero row replaces it. */
+/* Queues a zero row, to replace a row of this epoch that only other routers still have. */
 static int supersede(struct crdt_reports *r, struct reporter *own, const struct crdt_report *in)
 {
     bool present = in->slot < own->rows && own->row[in->slot][in->kind].present;

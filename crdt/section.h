@@ -13,7 +13,7 @@ enum crdt_section_kind {
     CRDT_SECTION_TOO_MANY, /* too many differences: the receiver should take a snapshot */
     CRDT_SECTION_REPLICAS, /* hashes of the rows of the registry      crdt/classes.h */
     CRDT_SECTION_REPORTS,  /* digests of each router's reports */
-    CRDT_SECTION_EVENTS,   /* of older routers: skipped; the number stays unused (ADR 0067) */
+    CRDT_SECTION_EVENTS,   /* sent by older routers, skipped; the number stays unused (ADR 0067) */
     CRDT_SECTION_RECORDS,  /* a dump: crdt/record.h */
     CRDT_SECTION_POISON,   /* the rows of poison, whole: they are as small as their hashes */
     CRDT_SECTION_KINDS,

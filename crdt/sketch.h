@@ -66,15 +66,16 @@ void crdt_cells_add(struct crdt_cell *cells, const struct crdt_cell *other, uint
 uint64_t crdt_sketch_estimate(const uint8_t a[CRDT_ESTIMATE_COUNTERS],
                               const uint8_t b[CRDT_ESTIMATE_COUNTERS]);
 /* Cells per row for this number of differences, a divisor of CRDT_SKETCH_CELLS; 0: too many
- * differences. About 1 in 100 decodes fails (docs/adr/0007), more if the estimate was too low. Then
- * double the width. */
+ * differences. About 1 in 100 decodes fails (docs/adr/0007), more if the estimate was too low.
+ * After a failure, double the width. */
 uint32_t crdt_sketch_width(uint64_t differences);
 /* True if a peer may ask for this width: a divisor of CRDT_SKETCH_CELLS. */
 static inline bool crdt_sketch_width_is_valid(uint32_t width)
 {
     return width > 0 && width <= CRDT_SKETCH_CELLS && CRDT_SKETCH_CELLS % width == 0;
 }
-/* out[CRDT_SKETCH_ROWS * width], row by row. */
+/* Folds each row of the sketch to `width` cells. `out` gets CRDT_SKETCH_ROWS * width cells, row by
+ * row. */
 void crdt_sketch_fold(const struct crdt_sketch *s, uint32_t width, struct crdt_cell *out);
 
 /* Extracts the differences from folded cells (the XOR of two routers' cells), and destroys the

@@ -65,7 +65,8 @@ void crdt_spans_floor(struct crdt_spans *s, uint32_t floor)
     s->first = first;
 }
 
-/* Returns the next span with entries, from `*span` on, and moves `*span`; NULL at the end. */
+/* Returns the sketch of the next span with entries, from span `*span` on, and sets `*span` to the
+ * span after it; NULL at the end. */
 static const struct crdt_sketch *next(const struct crdt_spans *s, uint32_t *span)
 {
     uint32_t last = (s->window->now + 1) / s->length;

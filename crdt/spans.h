@@ -37,8 +37,8 @@ struct crdt_spans {
     uint32_t first;           /* the first span with a generation not below the floor */
     uint32_t replicas;
     struct crdt_pending pending[CRDT_PENDING];
-    unsigned next; /* place in `pending` to use next */
-    bool dirty[CRDT_SPANS + 2];
+    unsigned next;                   /* place in `pending` to use next */
+    bool dirty[CRDT_SPANS + 2];      /* by place in the ring: changed since cleared */
     bool used[CRDT_WINDOW_REPLICAS]; /* the present incarnation has had an entry */
 };
 

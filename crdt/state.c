@@ -287,8 +287,8 @@ void crdt_state_copy_own(struct crdt_state *s, const struct crdt_state *from)
     crdt_reports_copy_own(s->reports, from->reports);
 }
 
-/* The generation of an observation whose time was changed, but not before the replica was named.
- * Other routers skip observations from before the name, so the indexes would differ until these
+/* Returns `generation`, or the oldest generation that counts for the slot if that is later. Other
+ * routers skip observations from before the name, so the indexes would differ until these
  * expire. */
 static uint32_t of_its_name(const struct crdt_state *s, unsigned slot, uint32_t generation)
 {
@@ -296,7 +296,8 @@ static uint32_t of_its_name(const struct crdt_state *s, unsigned slot, uint32_t 
     return generation < oldest ? oldest : generation;
 }
 
-/* Moves observations to another state with a time `back` generations earlier. */
+/* The context of set_back(), which copies observations to the state `to`, dated `back` generations
+ * earlier. */
 struct setting_back {
     struct crdt_state *to;
     uint32_t back;

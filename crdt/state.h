@@ -81,7 +81,7 @@ const struct crdt_poison *crdt_state_poison(const struct crdt_state *s);
 
 /* The slot of the replica with this name; makes the row if it is new. From now on this router lists
  * the replica, so that no router forgets the name. ERR_AGAIN: the row waits for a slot; ERR_FULL:
- * there is no room to wait; ERR_RANGE (name). */
+ * there is no room to wait; ERR_RANGE: the name is empty or too long. */
 MUST_USE int crdt_state_name(struct crdt_state *s, struct slice name);
 void crdt_state_unname(struct crdt_state *s, struct slice name);
 /* This router saw the replica up, or down. If slots are short, a replica seen up keeps the slot,
@@ -110,10 +110,10 @@ bool crdt_state_restarted(struct crdt_state *s, unsigned slot, uint64_t started)
 /* The functions below do nothing, or return ERR_NOT_FOUND, for a slot whose name was forgotten.
  *
  * Records a decision: joins the prompt's points for the replica in the present generation, and
- * queues the points that are news. */
+ * queues the points that are news. Results as crdt_index_observe_chain(). */
 MUST_USE int crdt_state_observe(struct crdt_state *s, const struct chain *chain, unsigned slot);
-/* Records that the replica made something (a stored response, a session) with the keyed hash
- * `id`. */
+/* Records that the replica made something (a stored response, a session) with the keyed hash `id`.
+ * Results as crdt_index_observe(). */
 MUST_USE int crdt_state_bind(struct crdt_state *s, uint64_t id, unsigned slot);
 /* Repeats observations from before an engine's start time was known, if it is known now and the
  * observations belong to that process (crdt/early.h). Cheap if there is nothing to repeat. */
@@ -212,9 +212,9 @@ MUST_USE int crdt_state_message(struct crdt_state *s, struct slice message, bool
 
 /* --- snapshot ------------------------------------------------------------------------------- */
 
-/* The whole state in chunks of about 32 KiB (at most CRDT_CHUNK_MAX); each chunk can be joined
- * separately. The state may change meanwhile: a router that joins all chunks and all deltas since
- * the first chunk has everything. `from`: the oldest generation to include. */
+/* The whole state in chunks of at most CRDT_CHUNK_MAX bytes, about 20 KiB for index entries; each
+ * chunk can be joined separately. The state may change meanwhile: a router that joins all chunks
+ * and all deltas since the first chunk has everything. `from`: the oldest generation to include. */
 struct crdt_snapshot {
     uint32_t from;
     uint32_t stage;
@@ -231,13 +231,14 @@ MUST_USE int crdt_snapshot_next(const struct crdt_state *s, struct crdt_snapshot
 MUST_USE int crdt_snapshot_apply(struct crdt_state *s, struct slice chunk);
 
 struct crdt_state_stats {
-    uint64_t observations_in;  /* other routers' observations, news or known */
-    uint64_t observations_new; /* other routers' observations, only news */
-    uint64_t observations_out; /* own observations queued for other routers */
-    uint64_t unknown_replica;  /* skipped items: of an unknown replica */
-    uint64_t unknown_router;
-    uint64_t stale, future, full;
-    uint64_t outbox_bytes, outbox_dropped; /* observations left to anti-entropy */
+    uint64_t observations_in;              /* other routers' observations, news or known */
+    uint64_t observations_new;             /* other routers' observations, only news */
+    uint64_t observations_out;             /* own observations queued for other routers */
+    uint64_t unknown_replica;              /* skipped items about an unknown replica */
+    uint64_t unknown_router;               /* skipped reports of a router that is not alive */
+    uint64_t stale, future, full;          /* skipped items: too old, too far ahead, no room */
+    uint64_t outbox_bytes, outbox_dropped; /* bytes of queued observations; observations dropped,
+                                            * left to anti-entropy */
     uint64_t tidings_in, tidings_out;      /* received; queued for other routers */
     uint64_t tidings_dropped;              /* dropped from the queue, because it was full */
     uint64_t malformed;

@@ -143,8 +143,8 @@ struct step {
 /* Searches breadth first from the two buckets of an id to the nearest bucket with room, then moves
  * the entries on the path. A shortest path meets no bucket twice, so the moves do not disturb one
  * another. Entries of sets do not move: a set may have dead stamps, which must not slip behind the
- * sweeper's hand. Gives which of the two buckets has room now, and the free slot; false: no room
- * was found. */
+ * sweeper's hand. Sets *bucket to the one of the two buckets that has room now, and *slot to the
+ * free slot there. False: no room was found. */
 static bool search(struct crdt_table *t, struct crdt_place place, uint32_t *bucket, unsigned *slot,
                    struct crdt_taken *taken)
 {

@@ -17,8 +17,8 @@
 #include "crdt/learned.h"
 #include "crdt/limits.h"
 
-/* A router's requests in flight at a replica, in wire order: X(type, name, most). A greater value
- * is cut to `most`. */
+/* Fields of a router's load at a replica (its requests in flight there), in wire order: X(type,
+ * name, most). A value above `most` is cut to `most`. */
 #define CRDT_LOAD_FIELDS(X)                                                                        \
     X(uint32_t, requests, CRDT_LOAD_REQUESTS_MAX)                                                  \
     X(uint64_t, prefill_tokens, CRDT_LOAD_TOKENS_MAX) /* prompt tokens still to prefill */         \
@@ -39,8 +39,8 @@ struct crdt_sight {
     uint8_t health;  /* enum node_health; opaque here */
     uint8_t engine;  /* enum node_engine */
     bool asleep;
-    uint8_t breaker; /* the replica's back-off (node/replica/breaker.h); opaque here */
-    uint8_t cured;
+    uint8_t breaker;       /* the replica's back-off (node/replica/breaker.h); opaque here */
+    uint8_t cured;         /* successful trials by the router, modulo 256; opaque here */
     uint8_t still;         /* evidence of a stall (node/replica/health.h); opaque here */
     uint64_t rejects;      /* kinds of requests rejected by the replica (node/replica/reject.h);
                             * opaque here */

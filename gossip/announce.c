@@ -107,8 +107,8 @@ void gossip_announce_again(struct gossip *g, struct gossip_peer *to, const struc
 
 void gossip_announce_refusal(struct gossip *g, struct gossip_peer *to)
 {
-    /* A separate limit, because gossip_ask_who() comes right before this answer and must not use it
-     * up. */
+    /* This is not the limit of answer_now(), which gossip_ask_who() has used up just before this
+     * call. */
     if (to->refusal_us != 0 && g->now_us - to->refusal_us < AGAIN_US)
         return;
     to->refusal_us = g->now_us;

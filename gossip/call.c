@@ -42,7 +42,7 @@ enum refusal { REFUSED_VERSION = 1, REFUSED_KIND };
 #define RECORDS_MAX ((uint64_t)1 << 32) /* records sealed per key */
 #define PROLOGUE    SLICE("grapevine 1 calls")
 
-/* The next step of a call. */
+/* The event for which a call waits, or the call's end. */
 enum phase {
     SERVER_HELLO,
     SERVER_REQUEST,

@@ -45,8 +45,9 @@ enum {
     GOSSIP_PART_BYTES = 1160,     /* bytes of each part of a message except the last */
     GOSSIP_ALIVE_BYTES = 48,      /* an ALIVE frame is never longer */
     GOSSIP_VECTOR_ENTRY_MAX = 22, /* a vector entry is never longer */
-    GOSSIP_FRAME_PLACES_MAX = GOSSIP_PLACES_MAX + 2, /* a member's places and source, and the
-                                                      * receiver's place */
+    GOSSIP_FRAME_PLACES_MAX = GOSSIP_PLACES_MAX + 2, /* a member's addresses, the source of the
+                                                      * member's packets, and the receiver's
+                                                      * address */
     GOSSIP_MEMBER_ENTRY_MAX = 560,                   /* a member entry is never longer */
 };
 
@@ -94,7 +95,9 @@ struct gossip_frame_alive {
     uint64_t incarnation, seq;
     uint64_t vector, members; /* digests */
     uint8_t health;
-    uint32_t sent, echo, held; /* low bits of microseconds; echo 0: nothing to echo */
+    uint32_t sent, echo, held; /* low bits of microseconds: the sender's clock; `sent` of the last
+                                * ALIVE from the receiver, 0: none; the time since that ALIVE
+                                * arrived */
 };
 
 struct gossip_frame_nack {
@@ -135,7 +138,7 @@ struct gossip_frame_part {
 
 struct gossip_frame_resend {
     uint64_t epoch, id;
-    bool done;
+    bool done;                   /* the whole message has arrived */
     struct gossip_ranges ranges; /* missing parts, by index + 1 */
 };
 

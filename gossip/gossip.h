@@ -162,9 +162,11 @@ struct gossip_config {
     struct gossip_versions speaks; /* [GOSSIP_VERSION_LEAST, _GREATEST] */
     uint32_t flush_us;             /* minimum time between flushes [10,000; 20,000 from 100 members
                                     * on] */
-    uint32_t alive_us;             /* [200,000] idle keep-alive */
+    uint32_t alive_us;             /* [200,000] time without a packet to a near peer until it gets a
+                                    * keep-alive */
     uint32_t suspect_us;           /* [1,000,000] silence until a member is suspected */
-    uint32_t dead_us;              /* [1,000,000] suspicion to death, times 1 + local health */
+    uint32_t dead_us;              /* [1,000,000] time from suspicion to death, times 1 + this
+                                    * node's health */
     uint32_t gap_us;               /* [2,000] how long a gap counts as reordering */
     uint32_t forget_us;            /* [3,600,000,000] time until a dead or departed member is
                                     * forgotten */
@@ -172,7 +174,7 @@ struct gossip_config {
     uint32_t routers_max; /* [GOSSIP_ROUTERS_MAX] 2 to GOSSIP_ROUTERS_MAX; if more routers live, the
                            * youngest are refused */
     uint64_t ring_bytes;  /* [4 MiB] bytes of this node's deltas kept for repair */
-    uint64_t message_bytes_max; /* [1 MiB] of messages in transit, from and to all peers */
+    uint64_t message_bytes_max; /* [1 MiB] bytes of messages in transit, from and to all peers */
     uint64_t rate_bytes_s;      /* [64 MiB/s] send limit; packets beyond it wait */
 };
 
@@ -211,8 +213,9 @@ void gossip_leave(struct gossip *g, uint64_t now_us);
 void gossip_meta_set(struct gossip *g, struct slice meta, uint64_t now_us);
 
 /* Sends a message to the application of a live member with a common version, in parts; lost parts
- * are sent again. The message arrives once and complete, or not at all (after a second without
- * progress, or 20 s in all). ERR_NOT_FOUND, ERR_LIMIT, ERR_FULL. */
+ * are sent again. The message arrives once and complete, or not at all: it is given up after a
+ * second and eight round trips without progress, or after 20 s. ERR_NOT_FOUND: there is no such
+ * member; ERR_RANGE: `bytes` is empty; ERR_LIMIT, ERR_FULL, ERR_NOMEM. */
 MUST_USE int gossip_message(struct gossip *g, uint64_t peer, struct slice bytes, uint64_t now_us);
 
 /* A random live member with a session and a common version, other than `except` (0: any); 0 if
@@ -249,7 +252,8 @@ struct gossip_stats {
     uint64_t frame_bytes_in[GOSSIP_FRAMES], frame_bytes_out[GOSSIP_FRAMES];
     uint64_t packets_in, packets_out, bytes_in, bytes_out; /* UDP payload */
     uint64_t refused_key;                                  /* packets without proof of the key */
-    uint64_t refused_hellos;                               /* part of refused_key: hellos */
+    uint64_t refused_hellos;                               /* hellos without proof of the key, part
+                                                            * of refused_key */
     struct gossip_address refused_hello_from;              /* sender of the last refused hello */
     uint64_t other_cluster; /* hellos with this cluster's key, but another cluster's name */
     struct gossip_address other_cluster_from; /* sender of the last hello in other_cluster */

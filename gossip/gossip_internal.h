@@ -128,12 +128,14 @@ struct gossip_peer {
 
     /* Deltas. */
     struct gossip_stream stream;
-    uint64_t tail_seq;        /* last delta number announced to the peer without a delta */
-    unsigned tails;           /* how often tail_seq was announced */
+    uint64_t tail_seq;        /* number last announced to the peer as this node's last delta, in a
+                               * packet without a delta */
+    unsigned tails;           /* number of such announcements of tail_seq */
     uint64_t vector, members; /* digests last announced by the peer */
     bool vector_new;          /* `vector` was announced after this node last sent the peer a
                                * vector */
-    uint64_t copied;          /* version of this node's vector that equalled `announced` */
+    uint64_t copied;          /* vector_version when `announced` became a copy of this node's
+                               * vector; 0: never */
     uint64_t vector_us;       /* when this node's vector was last sent to the peer */
     struct gossip_position *announced;
     unsigned announced_len;
@@ -238,8 +240,8 @@ struct gossip {
     /* push.c */
     struct gossip_ring ring;             /* this node's deltas; emptied with a new epoch */
     uint64_t flushed_us, delta_us;       /* last flush; last flush with deltas */
-    uint64_t flush_us, tail_us, nack_us; /* next flush, announcement of the last number, and
-                                          * requests */
+    uint64_t flush_us, tail_us, nack_us; /* times of the next flush, of the next announcement of the
+                                          * last number, and of the next requests */
     bool wanted;                         /* the application has deltas to send */
 
     /* watch.c */
@@ -341,8 +343,9 @@ void gossip_place_dialled(struct gossip_peer *p, const struct gossip_address *at
 void gossip_place_wrong(struct gossip *g, struct gossip_peer *p);
 /* True if the peer's settings make the peer advertise `at`. */
 bool gossip_place_advertised(const struct gossip_peer *p, const struct gossip_address *at);
-/* Adds the places of `p` for an entry sent to `to`: the addresses reported by `p`, and the source
- * of packets from `p`. Leaves out addresses with another meaning on another machine. */
+/* Writes to `entry` the places of `p` for an entry sent to `to`: the addresses reported by `p`, and
+ * the source of packets from `p`. If `p` is this node, the last place is instead the address of
+ * `to` as this node sees it. Leaves out addresses with another meaning on another machine. */
 void gossip_place_entry(const struct gossip *g, const struct gossip_peer *to,
                         const struct gossip_peer *p, struct gossip_frame_member *entry);
 /* The peer reports the address at which it sees this node. */
@@ -354,10 +357,12 @@ void gossip_places_check(const struct gossip_peer *p);
 /* --- near.c --- */
 /* Recomputes the near peers after members joined or left. */
 void gossip_near_update(struct gossip *g);
-/* The far peer that gets the next keep-alive, and when. NULL: there is no far peer. */
+/* Returns the far peer that gets the next keep-alive, and sets *due_us to the time. NULL: no far
+ * peer has a session. */
 struct gossip_peer *gossip_near_next_far(const struct gossip *g, uint64_t *due_us);
 
 /* --- link.c --- */
+/* Opens a hello and answers with a welcome. A hello that is a knock gets a dial instead. */
 void gossip_link_hello(struct gossip *g, const struct gossip_address *from, struct slice packet);
 /* Returns the peer whose session is new (`fresh`), or NULL. */
 struct gossip_peer *gossip_link_welcome(struct gossip *g, const struct gossip_address *from,
@@ -366,10 +371,10 @@ struct gossip_peer *gossip_link_welcome(struct gossip *g, const struct gossip_ad
 struct gossip_peer *gossip_link_open(struct gossip *g, const struct gossip_address *from,
                                      struct slice packet, uint32_t index, uint8_t *plain,
                                      size_t *len);
-/* False: there is no session to send on. */
+/* Seals a packet and sends it to the peer. False: there are no keys to seal with, or no address. */
 bool gossip_link_send(struct gossip *g, struct gossip_peer *p, const struct gossip_packet *packet);
 /* Sends a hello to `to`, under key number `key`, modulo the number of keys in the ring. `owner`:
- * the slot of a peer, or GOSSIP_SLOTS + the number of a seed. */
+ * the slot of a peer, or GOSSIP_SLOTS + the number of a seed. False: no door is free. */
 bool gossip_link_dial(struct gossip *g, struct gossip_dial *dial, const struct gossip_address *to,
                       unsigned owner, unsigned key);
 /* Gives the keyring with the key of the last handshake with the peer first. */
@@ -377,6 +382,7 @@ void gossip_link_keyring(const struct gossip *g, const struct gossip_peer *p,
                          struct gossip_keyring *out);
 /* Sends a hello that asks the receiver to dial this node, unless both have a session. */
 void gossip_link_knock(struct gossip *g, struct gossip_seed *seed);
+/* True if the rate limit lets this node send a packet now. */
 bool gossip_link_rate_ready(struct gossip *g);
 void gossip_link_check(const struct gossip *g);
 
@@ -384,7 +390,8 @@ void gossip_link_check(const struct gossip *g);
 /* Sends this node's entry and a keep-alive: the first packet of a session. */
 void gossip_announce_self(struct gossip *g, struct gossip_peer *p);
 void gossip_announce_alive(struct gossip *g, struct gossip_peer *p);
-/* Notes that the last number was announced to the peer in a packet without a delta. */
+/* Notes that the number of this node's last delta was announced to the peer in a packet without a
+ * delta. */
 void gossip_announce_note_tail(const struct gossip *g, struct gossip_peer *p);
 /* Adds a full keep-alive to the packet. False: it does not fit. */
 bool gossip_announce_write_alive(struct gossip *g, struct gossip_peer *p,
@@ -436,7 +443,8 @@ void gossip_member_state(struct gossip *g, struct gossip_peer *p, enum gossip_st
 void gossip_member_expel(struct gossip *g, struct gossip_peer *p);
 /* Counts a refusal of the router of this name, because `limit` routers already live. */
 void gossip_member_refused(struct gossip *g, const char *name, uint32_t limit);
-/* Raises this node's incarnation above `above`. False: not now (see `rises`). */
+/* Raises this node's incarnation above `above`. False: not now, because the epoch rose too often
+ * (`rises`), or would reach its limit. */
 bool gossip_self_rise(struct gossip *g, uint64_t above);
 
 /* --- push.c --- */
@@ -465,8 +473,8 @@ void gossip_watch_ping(struct gossip *g, struct gossip_peer *from,
                        const struct gossip_frame_ping *f);
 void gossip_watch_ack(struct gossip *g, struct gossip_peer *from,
                       const struct gossip_frame_ping *f);
-/* Keep-alive, probes, suspicion, forgetting; returns when to call again. Returns 0 if it may have
- * removed the peer. */
+/* Does what is due for the peer: keep-alives, probes, suspicion, forgetting. Returns the time of
+ * the next call, or 0 if this call removed the peer. */
 uint64_t gossip_watch_tick(struct gossip *g, struct gossip_peer *p);
 /* Updates the near peers, decides whether to monitor all peers, and sends keep-alives to far peers.
  * Returns the time of the next call. */

@@ -23,7 +23,8 @@ enum {
     GOSSIP_HELLOS_ADDRESSES = 8192,
 };
 
-/* When the next hello of the class, and of each bucket of sources, is due. */
+/* Times at which the next hello is due at the full rate: of the class, and of each bucket of
+ * sources. A hello may come up to half a second before this time (a burst). */
 struct gossip_hellos_class {
     uint64_t all_us;
     uint64_t source_us[GOSSIP_HELLOS_SOURCES];

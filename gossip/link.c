@@ -132,7 +132,7 @@ struct ident {
 enum { IDENT_BYTES = 16 };
 _Static_assert((int)IDENT_BYTES <= (int)GOSSIP_IDENT_MAX, "it fits a hello");
 
-/* The result borrows `out`. */
+/* Returns this node's identity for a hello or a welcome. The result borrows `out`. */
 static struct gossip_identity identity(const struct gossip *g, bool knock, uint8_t out[IDENT_BYTES])
 {
     struct wire_writer w = wire_writer_of(out, IDENT_BYTES);
@@ -207,8 +207,8 @@ void gossip_link_knock(struct gossip *g, struct gossip_seed *seed)
 
 /* --- handshakes ------------------------------------------------------------------------------ */
 
-/* True if the router that last answered here still lives: then two routers answer at the address.
- * Otherwise the address may now belong to another router. */
+/* True if the router `node`, which last answered at a seed's address, still lives: then two routers
+ * answer at the address. Otherwise the address may now belong to another router. */
 static bool still_there(const struct gossip *g, uint64_t node)
 {
     const struct gossip_peer *p = gossip_peer_find(g, node);
@@ -260,8 +260,8 @@ void gossip_link_keyring(const struct gossip *g, const struct gossip_peer *p,
     gossip_keyring_turn(g->keyring, key_number(g, p->key_id), out);
 }
 
-/* Dials the node that knocked, unless there is a session. The hello is no longer than the knock,
- * and goes to the knock's source address. */
+/* Dials the node that knocked, unless there is a session with this life of the node. The hello is
+ * no longer than the knock, and goes to the knock's source address. */
 static void answer_knock(struct gossip *g, struct gossip_peer *p, const struct gossip_address *from,
                          const struct ident *ident)
 {
@@ -298,8 +298,8 @@ static void welcome(struct gossip *g, struct gossip_peer *p, const struct gossip
     send_bytes(g, from, out, sizeof out);
 }
 
-/* Another node has this name: the other members do not welcome it, so this node answers with the
- * reason. */
+/* Answers a hello from another node with this node's name. By the welcome the other node learns of
+ * the conflict; no other member welcomes it. */
 static void answer_namesake(struct gossip *g, const struct gossip_address *from,
                             struct gossip_hello *hello)
 {

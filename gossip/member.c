@@ -10,13 +10,14 @@ enum {
     RISE_WAIT_US = 1000000,    /* wait before the second rise; doubles for each further rise */
     RISE_DOUBLINGS_MAX = 6,
     RISE_LEAST = 60000, /* milliseconds added to the epoch, to pass all earlier stamps (stamps.h) */
-    RISE_SPREAD = 4096,
-    EVICT_SILENT_US = 10000000,
+    RISE_SPREAD = 4096, /* random part of a rise, below this number of milliseconds */
+    EVICT_SILENT_US = 10000000, /* a dead member heard within this time is not removed */
 };
 
 /* --- how many may live ------------------------------------------------------------------------ */
 
-/* Makes room for another member: removes the longest-dead member. */
+/* Makes room for another member: removes the member that has been dead or departed for longest.
+ * False: there is no such member to remove. */
 static bool make_room(struct gossip *g)
 {
     if (g->listed < GOSSIP_MEMBERS_MAX)
@@ -49,8 +50,9 @@ static bool younger(const struct gossip_peer *p, uint64_t epoch, uint64_t node)
     return own != epoch ? own > epoch : p->node > node;
 }
 
-/* True if a router with this epoch may live. If there are too many, the youngest is refused: either
- * this router, or a member, which is then removed. So all nodes refuse the same router. */
+/* True if a router with this epoch may live. If too many routers live, the youngest is refused:
+ * either the router `name`, or a member, which is then removed. So all nodes refuse the same
+ * router. */
 static bool admit(struct gossip *g, const char *name, uint64_t node, uint64_t epoch)
 {
     if (g->live + 1 < g->config.routers_max)

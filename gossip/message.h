@@ -61,14 +61,15 @@ struct gossip_message_io {
 void gossip_messages_init(struct gossip_messages *m, uint64_t bytes_max);
 void gossip_messages_free(struct gossip_messages *m);
 
-/* ERR_RANGE (empty), ERR_LIMIT, ERR_FULL, ERR_NOMEM. Queues a message; gossip_messages_run() sends
- * it. `epoch`: this node's epoch. `id`: the id of the last message to this peer, plus 1. `vector`:
- * digest of this node's vector now. */
+/* Queues a message; gossip_messages_run() sends it. ERR_RANGE (`bytes` is empty), ERR_LIMIT,
+ * ERR_FULL, ERR_NOMEM. `epoch`: this node's epoch. `id`: the id of the last message to this peer,
+ * plus 1. `vector`: digest of this node's vector now. */
 MUST_USE int gossip_messages_send(struct gossip_messages *m, uint64_t peer, uint64_t epoch,
                                   uint64_t id, uint64_t vector, struct slice bytes,
                                   uint64_t now_us);
 /* Takes a part. 1: the message is complete, and `out` owns the message's bytes; 0: the message is
- * incomplete, or was delivered before; ERR_FULL: no room. */
+ * incomplete, or was delivered before; ERR_SYNTAX: the part contradicts an earlier part; ERR_FULL,
+ * ERR_NOMEM: no room. */
 MUST_USE int gossip_messages_part(struct gossip_messages *m, const struct gossip_message_io *io,
                                   uint64_t peer, struct gossip_delivered *delivered,
                                   const struct gossip_frame_part *part, uint64_t now_us,

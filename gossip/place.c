@@ -79,7 +79,8 @@ static unsigned tries_of(const struct gossip_peer *p, const struct gossip_candid
     return c->tries + (c->epoch >= p->incarnation >> 16 ? 0 : TRIES_STALE);
 }
 
-/* Places with fewer unanswered tries come first. */
+/* True if the place `a` is to be dialled before `b`: places with fewer unanswered tries come
+ * first. */
 static bool likelier(const struct gossip_peer *p, const struct gossip_candidate *a,
                      const struct gossip_candidate *b)
 {
@@ -92,8 +93,8 @@ static bool likelier(const struct gossip_peer *p, const struct gossip_candidate 
     return a->place.answered_us > b->place.answered_us;
 }
 
-/* Decides which place to keep: places from the member's current epoch come before places from an
- * earlier epoch. */
+/* True if the place `a` is to be kept rather than `b`: places from the member's current epoch come
+ * before places from an earlier epoch. */
 static bool worthier(const struct gossip_peer *p, const struct gossip_candidate *a,
                      const struct gossip_candidate *b)
 {
@@ -139,7 +140,7 @@ unsigned gossip_place_list(const struct gossip_peer *p, struct gossip_place out[
 
 /* --- storing --------------------------------------------------------------------------------- */
 
-/* Returns the place with this address, added if unknown; NULL: the list is full of likelier
+/* Returns the place with this address, added if unknown; NULL: the list is full of worthier
  * places. */
 static struct gossip_candidate *put(struct gossip_peer *p, const struct gossip_place *place,
                                     uint64_t epoch)

@@ -16,7 +16,7 @@ enum {
     WAIT_SEED_MAX_US = 4000000,  /* longest wait between dials to a seed, plus up to a quarter at
                                   * random */
     WAIT_LOST_FIRST_US = 1000000,
-    SEED_LOOK_US = 1000000,
+    SEED_LOOK_US = 1000000,    /* interval of checks of a seed while its router has a session */
     SHARED_LOOK_US = 60000000, /* interval of dials to a shared address */
     KNOCK_SEEDS_MAX = 4,       /* with at most this number of seeds, all may be the same shared
                                 * address, in two families */
@@ -64,8 +64,8 @@ static uint64_t wait_max_us(const struct gossip *g, const struct gossip_peer *p)
 void gossip_reach_peer(struct gossip *g, struct gossip_peer *p)
 {
     const struct gossip_candidate *at = gossip_place_best(g, p);
-    unsigned places = p->places_count > 0 ? p->places_count : 1; /* all places are dialled with a
-                                                                  * key, then with the next key */
+    unsigned places = p->places_count > 0 ? p->places_count : 1; /* all places are dialled with one
+                                                                  * key, then all with the next */
     if (at != NULL && gossip_link_dial(g, &p->dial, &at->place.at, p->slot, p->dials / places))
         gossip_place_dialled(p, &at->place.at);
     if (p->dials >= p->places_count && gossip_peer_live(p))

@@ -27,7 +27,7 @@ static void list_add(struct gossip *g, struct gossip_peer *to, const struct goss
 }
 
 /* True if the cluster refuses this node, not just a faulty member or another build: most members
- * with a session refuse this node, or it sees too many live members itself. */
+ * with a session refuse this node, or this node itself sees too many live members. */
 static bool refused_by_all(const struct gossip *g, const struct gossip_frame_full *f)
 {
     uint32_t limit = f->limit > g->config.routers_max ? f->limit : g->config.routers_max;

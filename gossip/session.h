@@ -226,6 +226,7 @@ enum gossip_session_age {
 enum gossip_session_age gossip_session_age(struct gossip_session *s, uint64_t now_us);
 /* The versions announced by the peer with the sealing keys; zeros: no keys. */
 struct gossip_versions gossip_session_speaks(const struct gossip_session *s);
+/* True if a key set of the session has this index for incoming packets. */
 bool gossip_session_owns(const struct gossip_session *s, uint32_t index);
 void gossip_session_wipe(struct gossip_session *s);
 void gossip_session_check(const struct gossip_session *s);

@@ -41,7 +41,7 @@ struct gossip_stamps {
     struct gossip_stamps_entry {
         uint64_t node;
         uint64_t first, stamp;         /* least and greatest stamp since a fall back */
-        uint64_t old_first, old_stamp; /* least and greatest stamp before it; 0: none */
+        uint64_t old_first, old_stamp; /* least and greatest stamp before that fall back; 0: none */
         uint64_t taken; /* rank of the last stamp among all stamps taken; the node with the lowest
                          * is dropped first */
         uint64_t taken_us;
@@ -58,7 +58,8 @@ MUST_USE int gossip_stamps_take(struct gossip_stamps *s, uint64_t node, uint64_t
 /* Notes that there is a session with the node. */
 void gossip_stamps_met(struct gossip_stamps *s, uint64_t node);
 
-/* This node forgot the member and will not dial it: as if there was no session. */
+/* This node forgot the member and will not dial it: sets `met` to false, as if there had been no
+ * session. */
 void gossip_stamps_forgotten(struct gossip_stamps *s, uint64_t node);
 
 /* The stamp of this node's next hello. `last`: the previous stamp, 0 at first. `epoch_ms`: this

@@ -67,7 +67,7 @@ void gossip_vector_take(struct gossip *g, struct gossip_peer *from, struct slice
     }
 }
 
-/* Sends this node's vector. Returns the number of packets. */
+/* Sends this node's vector to `to`. Returns the number of packets. */
 static unsigned tell(struct gossip *g, struct gossip_peer *to)
 {
     struct gossip_frame_entry entries[GOSSIP_MEMBERS_MAX];

@@ -10,18 +10,18 @@
 
 enum {
     FULL_ALIVE_US = 1000000,
-    SLACK_US = 10000, /* timers less than this apart are merged */
-    STRANGER_US = 5000000,
-    LATE_US = 100000, /* lateness of the event loop that adds a point to `health` (0: good) */
+    SLACK_US = 10000,      /* timers less than this apart are merged */
+    STRANGER_US = 5000000, /* time for a stranger to send an entry about itself */
+    LATE_US = 100000,      /* lateness of the event loop that adds a point to `health` (0: good) */
     HEALTH_FALL_US = 1000000,
     MALFORMED_MAX = 16,
     MALFORMED_FALL_US = 1000000,
     QUARANTINE_US = 30000000,
     RTT_MAX_US = 60000000,
-    PROBE_TENTHS = 6,      /* a silent peer is probed after this number of tenths of suspect_us */
-    HELD_MAX_US = 2000000, /* an echo held longer by the peer would also measure the clocks'
-                            * drift */
-    TWO_LIVES_US = 1000000,
+    PROBE_TENTHS = 6,       /* a silent peer is probed after this number of tenths of suspect_us */
+    HELD_MAX_US = 2000000,  /* an echo held longer by the peer would also measure the clocks'
+                             * drift */
+    TWO_LIVES_US = 1000000, /* two epochs of a name heard within this time: two nodes */
 };
 
 /* --- keep-alive ------------------------------------------------------------------------------ */
@@ -151,7 +151,7 @@ static uint64_t suspicion_us(const struct gossip *g, const struct gossip_peer *p
            (way_us < suspect_us ? way_us : suspect_us);
 }
 
-/* Suspects a silent peer or declares it dead. Returns when to look again. */
+/* Suspects a silent peer, or declares a suspected peer dead. Returns the time of the next call. */
 static uint64_t judge(struct gossip *g, struct gossip_peer *p)
 {
     uint64_t suspect_us = g->config.suspect_us;
@@ -184,7 +184,8 @@ static uint64_t judge(struct gossip *g, struct gossip_peer *p)
     return earlier(next_us, probe_us);
 }
 
-/* Dials a dead or departed member now and then, to detect that a partition has healed. */
+/* Dials a dead or departed member now and then, to detect that a partition has healed. Removes the
+ * member after forget_us, and then returns 0; otherwise returns the time of the next call. */
 static uint64_t call_lost(struct gossip *g, struct gossip_peer *p)
 {
     if (g->now_us - p->since_us >= g->config.forget_us) {
@@ -229,7 +230,8 @@ uint64_t gossip_watch_tick(struct gossip *g, struct gossip_peer *p)
     return earlier(due, alive_us);
 }
 
-/* Gives all peers half a second to answer a probe before they are judged. */
+/* Makes far peers count as silent for PROBE_TENTHS tenths of suspect_us at most. So each silent
+ * peer is probed now, and has the usual time to answer before it is suspected. */
 static void alarm(struct gossip *g)
 {
     uint64_t proof_us = g->now_us - (uint64_t)g->config.suspect_us * PROBE_TENTHS / 10;

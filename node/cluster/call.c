@@ -5,8 +5,9 @@
 
 #include <stdlib.h>
 
-/* The likeliest address of a member; after each failed call, the member's next address. Connections
- * may work at another address than datagrams. */
+/* Gives the address for the next call to a member: the likeliest, or after each failed call the
+ * next in the list. Connections may work at another address than datagrams. False: no address is
+ * known. */
 static bool place_of(const struct node_replication *n, uint64_t peer, struct gossip_address *out)
 {
     struct gossip_place places[GOSSIP_PLACES_MAX];
@@ -200,7 +201,8 @@ int node_replication_ask(struct node_replication *n, uint8_t kind, struct slice 
 
 /* --- whether TCP gets through ---------------------------------------------------------------- */
 
-/* The member with the latest failed call; if no call failed, the next member in turn. */
+/* The next member in turn with failed calls, but too few to count as filtered; if there is none,
+ * the next member in turn. NULL: no member can be called. */
 static struct node_peer *to_try(struct node_replication *n)
 {
     struct node_peer *next = NULL;

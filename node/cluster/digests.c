@@ -179,7 +179,8 @@ static void read_node(struct reader *r, enum http_json_token first, uint64_t fro
     }
 }
 
-/* Compares the digests of all members, with the index from generation `from` on. */
+/* Compares the digests of all members, with the index from generation `from` on. Returns bits as
+ * node_digests_differ() does. Raises *floor to the greatest floor of all members. */
 static unsigned compare(struct slice nodes, uint64_t from, uint64_t *floor)
 {
     struct reader r = {.in = nodes};

@@ -33,9 +33,10 @@ enum {
     NODE_DIGESTS_INCOMPARABLE = NODE_DIGESTS_JOINING << 1,
 };
 
-/* `nodes`: a JSON object, member name -> digests, as given by node_replication_ask(). Returns bits
- * 1 << class for each class in which two members differ; 0: all are equal. A member without an
- * answer, or without a class in the answer, counts as different (poison: as empty). */
+/* Compares the digests in `nodes`, a JSON object: member name -> digests, as given by
+ * node_replication_ask(). Returns bits 1 << class for each class in which two members differ; 0:
+ * all are equal. A member without an answer, or without a class in the answer, counts as different
+ * (poison: as empty). */
 unsigned node_digests_differ(struct slice nodes);
 /* Writes an array with the names of the classes in `differ`, the result of
  * node_digests_differ(). */
@@ -59,6 +60,7 @@ struct node_hears {
     uint32_t ms[NODE_HEARS_MAX][NODE_HEARS_MAX];
 };
 enum { NODE_HEARS_NEVER = INT32_MAX - 1, NODE_HEARS_UNKNOWN = INT32_MAX };
+/* Reads the field `hears` of each member in `nodes`. */
 void node_digests_hears(struct slice nodes, struct node_hears *out);
 
 #endif

@@ -1,8 +1,9 @@
 /* Becoming ready: a snapshot from a ready peer.
  *
- * The answer of a snapshot call is a head (if the peer is ready, and the peer's cluster time), the
- * state in chunks, and at the end the vector. The vector is from the snapshot's *start*: everything
- * applied according to the vector was in the peer's state before the first chunk was made. */
+ * The answer of a snapshot call is a head, the state in chunks, and at the end the vector. The head
+ * says if the peer is ready, the peer's cluster time, and which routers live. The vector is from
+ * the snapshot's *start*: everything applied according to the vector was in the peer's state before
+ * the first chunk was made. */
 #include <stdio.h>
 
 #include "base/bug.h"

@@ -9,7 +9,8 @@
 #include "base/version.h"
 #include "node/cluster/replication_internal.h"
 
-/* With more members, the vectors are left out: their size grows with the square of the members. */
+/* With more members, `vector` and `hears` are left out: their size grows with the square of the
+ * members. */
 enum { VECTORS_MAX = 64 };
 enum { DUPLICATE_US = 60000000 };
 
@@ -32,8 +33,8 @@ static void put_hex(struct json_writer *w, const char *key, uint64_t value)
 
 /* --- members -------------------------------------------------------------------------------- */
 
-/* The numbers up to which a member has applied each author's deltas, as last announced. For this
- * node, the current numbers. */
+/* Writes the numbers up to which the member `m` has applied each author's deltas: as last
+ * announced, or, for this node, the current numbers. */
 static void put_vector(struct json_writer *w, const struct gossip *g, const struct gossip_member *m,
                        uint64_t now_us)
 {
@@ -54,7 +55,8 @@ static void put_vector(struct json_writer *w, const struct gossip *g, const stru
     json_object_end(w);
 }
 
-/* How many of the member's deltas this node has not applied, and vice versa. */
+/* Writes how many of the member's deltas this node has not applied, and how many of this node's
+ * deltas the member has not applied. */
 static void put_lag(struct json_writer *w, const struct gossip *g, const struct gossip_member *m,
                     const struct gossip_member *self)
 {
@@ -71,7 +73,7 @@ static void put_lag(struct json_writer *w, const struct gossip *g, const struct 
         json_u64(w, self->seq_known > seq ? self->seq_known - seq : 0);
 }
 
-/* The member's addresses, the likeliest first, each with its source. */
+/* Writes the member's addresses, the likeliest first, each with the source of this knowledge. */
 static void put_places(struct json_writer *w, const struct gossip *g, const struct gossip_member *m,
                        uint64_t now_us)
 {
@@ -93,7 +95,8 @@ static void put_places(struct json_writer *w, const struct gossip *g, const stru
     json_array_end(w);
 }
 
-/* Writes a member if two live routers had this name within the last minute. */
+/* Writes `duplicate_name` and `duplicate_at` if within the last minute a second live router seemed
+ * to have the member's name. */
 static void put_duplicate(struct json_writer *w, const struct gossip *g,
                           const struct gossip_member *m, uint64_t now_us)
 {
@@ -108,7 +111,7 @@ static void put_duplicate(struct json_writer *w, const struct gossip *g,
     json_put_cstr(w, "duplicate_at", address);
 }
 
-/* The address at which the member does not accept TCP calls, if TCP is filtered. */
+/* Writes the address at which the member accepts no TCP calls, if TCP to the member is filtered. */
 static void put_filtered(struct json_writer *w, const struct node_replication *n,
                          const struct node_peer *p, uint64_t now_us)
 {
@@ -255,7 +258,8 @@ int node_replication_not_asked_json(const struct node_replication *n, uint64_t n
 /* --- digests: the format is in node/cluster/digests.h -------------------------------------------
  */
 
-/* How long ago this node heard each other member, in milliseconds; null: not alive. */
+/* Writes how long ago this node heard each other member, in milliseconds; null: never, or the
+ * member is not alive. */
 static void put_hears(struct json_writer *w, const struct node_replication *n, uint64_t now_us)
 {
     unsigned count = gossip_member_count(n->gossip);

@@ -85,7 +85,7 @@ static int head_put(const struct node_keep *k, struct buf *out)
     return buf_append(out, bytes, wire_written(&w));
 }
 
-/* Writes { key 6 | length 2 | value } of each replica. */
+/* Writes { key 6 | length 2 | value } of each replica. Returns 1; 0: they were written before. */
 static int learned_put(struct node_keep *k, struct buf *out)
 {
     const struct crdt_registry *registry = crdt_state_registry(node_state_crdt(k->of.state));

@@ -40,7 +40,7 @@ enum {
     NODE_KEEP_VERSION = 2,
     /* A longer file is refused. Writing stops before that, with only a part of the state. */
     NODE_KEEP_BYTES_MAX = 256 << 20,
-    NODE_KEEP_FUTURE_MS = 60000, /* the most by which a file may be ahead of this machine's clock */
+    NODE_KEEP_FUTURE_MS = 60000, /* maximum by which a file may be ahead of cluster time */
 };
 
 /* --- writing --- */
@@ -87,12 +87,13 @@ MUST_USE int node_kept_read(struct node_kept *out, struct slice file, const char
  * old. */
 MUST_USE int node_kept_join(const struct node_kept *k, struct node_state *s,
                             struct kv_readers *readers, uint64_t now_ms, const char **why);
-/* Passes on the measurements of the replicas in `s`. Call it after node_kept_join(). */
+/* Calls `learned` with the file's measurements of each replica that has a slot in `s`. To be called
+ * after node_kept_join(). */
 void node_kept_learned(const struct node_kept *k, const struct node_state *s,
                        void (*learned)(void *context, unsigned slot,
                                        const struct crdt_learned *learned),
                        void *context);
-/* Passes on the facts from answers, piece by piece. */
+/* Calls `told` with each piece of the file's facts from answers. */
 void node_kept_told(const struct node_kept *k, void (*told)(void *context, struct slice piece),
                     void *context);
 

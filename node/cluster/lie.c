@@ -13,14 +13,15 @@ void node_lie(struct node_replication *n, uint64_t now_us)
 }
 #else
 
-/* Remaining time to live of the invented names: other routers repeat names that arrive in the last
- * sixteenth of their time to live. */
+/* Seconds that an invented name still has to live when it arrives: more than a sixteenth of
+ * CRDT_NAMES_TTL_S, because other routers would repeat a name that expires sooner after its
+ * arrival. */
 enum { NAMES_AGO_S = 75 };
 
 enum {
     NAMES = 80,        /* more than CRDT_TOLD_MAX */
     TELL_US = 50000,   /* time between two invented names */
-    TURN_US = 3000000, /* time after which other engines are reported as full */
+    TURN_US = 3000000, /* time after which another choice of replicas is reported as full */
     REQUESTS = 100000,
     TOKENS = 100000000,
 };

@@ -51,8 +51,9 @@ enum node_replication_event {
     NODE_REPLICATION_MEMBER_ALIVE, /* a new or returned member */
     NODE_REPLICATION_MEMBER_DEAD,  /* a member died; the member's load no longer counts */
     NODE_REPLICATION_MEMBER_LEFT,
-    NODE_REPLICATION_READY,           /* this node joined [ms since the start]. No `member`: it
-                                       * started alone although members live: the reason */
+    NODE_REPLICATION_READY,           /* this node is ready [ms since the start] with a snapshot of
+                                       * `member`. No `member`: without a snapshot: the reason, if
+                                       * members live */
     NODE_REPLICATION_SNAPSHOT_FAILED, /* a snapshot failed [the error]; the node asks another peer.
                                        * Once a minute */
     NODE_REPLICATION_TCP_FILTERED,    /* a live member accepts no TCP call: the member's address; at
@@ -60,7 +61,8 @@ enum node_replication_event {
     NODE_REPLICATION_LOST,            /* deltas of a member are lost: anti-entropy repairs this */
     NODE_REPLICATION_CLOCK_FORWARD,   /* this node was behind the cluster [ms] */
     NODE_REPLICATION_CLOCK_BACK,      /* this node was ahead of the majority, and joins anew [ms] */
-    NODE_REPLICATION_MISMATCH,        /* settings that must be equal differ at a member: which */
+    NODE_REPLICATION_MISMATCH,        /* settings that must be equal differ at a member: which
+                                       * settings */
     NODE_REPLICATION_NAME_TAKEN,      /* two live nodes have the member's name (no member: this
                                        * node's) [times seen]: the other node's address */
     NODE_REPLICATION_REFUSED_KEY,     /* a router without the key asks to join [times]: that
@@ -197,10 +199,12 @@ struct node_member_look {
     char name[GOSSIP_NAME_MAX + 1];
     enum gossip_state state;
     bool self, draining;
-    uint64_t up_ms;                  /* cluster time since the member started; 0: unknown */
+    uint64_t up_ms;                  /* time since the member started, by cluster time; 0:
+                                      * unknown */
     bool old;                        /* the member is dead, and another router has started since */
     char differs[NODE_DETAIL_MAX];   /* settings that must be equal but differ; empty: none */
-    char filtered[NODE_ADDRESS_MAX]; /* where the member accepts no TCP; empty: TCP works */
+    char filtered[NODE_ADDRESS_MAX]; /* address at which the member accepts no TCP; empty: TCP
+                                      * works */
 };
 unsigned node_replication_look_count(const struct node_replication *n);
 void node_replication_look(const struct node_replication *n, unsigned index, uint64_t now_us,
@@ -214,8 +218,9 @@ uint64_t node_replication_now_us(const struct node_replication *n);
 /* The keys for a call to be opened by io.call(). A key known to the member comes first. */
 void node_replication_call_keys(struct node_replication *n, uint32_t id,
                                 struct gossip_keyring *out);
-/* Client side of a call. ERR_CLOSED: close the connection, because the rest of the answer, perhaps
- * gigabytes of a snapshot, is not needed. */
+/* Client side of a call. node_replication_answer() takes a chunk of the answer,
+ * node_replication_answered() the end of the call. ERR_CLOSED: close the connection, because the
+ * rest of the answer, perhaps gigabytes of a snapshot, is not needed. */
 MUST_USE int node_replication_answer(struct node_replication *n, uint32_t id, struct slice chunk,
                                      uint64_t now_us);
 void node_replication_answered(struct node_replication *n, uint32_t id, int err, uint64_t now_us);
@@ -237,17 +242,21 @@ MUST_USE int node_replication_ask(struct node_replication *n, uint8_t kind, stru
                                   uint64_t timeout_us, uint64_t now_us,
                                   void (*done)(void *context, struct slice json), void *context);
 
-/* JSON for the admin port: members with vectors and lag; members skipped by node_replication_ask()
- * (name -> state); this node's digests; counters. */
+/* The functions below append JSON for the admin port. ERR_NOMEM, ERR_LIMIT.
+ *
+ * The members, with vectors and lag. */
 MUST_USE int node_replication_members_json(const struct node_replication *n, uint64_t now_us,
                                            struct buf *out);
 /* The members in short form. */
 MUST_USE int node_replication_members_brief_json(const struct node_replication *n, uint64_t now_us,
                                                  struct buf *out);
+/* The members that node_replication_ask() skips: name -> state. */
 MUST_USE int node_replication_not_asked_json(const struct node_replication *n, uint64_t now_us,
                                              struct buf *out);
+/* This node's digests (node/cluster/digests.h). */
 MUST_USE int node_replication_digests_json(const struct node_replication *n, uint64_t now_us,
                                            struct buf *out);
+/* Counters of replication, state and gossip. */
 MUST_USE int node_replication_stats_json(const struct node_replication *n, uint64_t now_us,
                                          struct buf *out);
 /* Metrics of the gossip, of the shared state and of anti-entropy. */

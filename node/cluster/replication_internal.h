@@ -31,7 +31,8 @@ struct node_peer {
     bool understood; /* as in struct gossip_member */
     bool quarantined;
     bool foreign_said; /* the event for a member without a common version was sent */
-    bool refuses;      /* the member answered that it has no snapshot to give */
+    bool refuses;      /* the member refused a call for a snapshot: no version is common, or the
+                        * kind is unknown there */
     bool forgotten;    /* hidden by an operator after it died or left */
     struct gossip_versions speaks;
     struct node_agreement agreement; /* settings that must agree; all 0: unknown so far */
@@ -47,7 +48,7 @@ struct node_peer {
     char version[NODE_VERSION_MAX + 1];
     char policy[NODE_POLICY_MAX + 1]; /* empty: unknown */
     uint32_t names_max;               /* the member's setting replicas-max; 0: unknown */
-    bool hinted;                      /* the event for another policy was sent */
+    bool hinted;                      /* the event NODE_REPLICATION_DIFFERS was sent */
 };
 
 /* Cluster time as announced by a peer. */
@@ -70,7 +71,7 @@ enum node_message {
     NODE_MESSAGE_INCOMPARABLE, /* answer: the indexes have no common generation */
     NODE_MESSAGE_ASIDE,        /* no part of anti-entropy: node_replication_aside() */
 };
-enum { NODE_MESSAGE_FORCE = 1 };
+enum { NODE_MESSAGE_FORCE = 1 }; /* flag: repair, even if data may be in transit */
 
 /* True if operators see the router. A departed router is shown for a minute. A dead router is shown
  * for ten minutes, or until an operator hides it, or another router has the address. Gossip
@@ -107,7 +108,7 @@ struct node_reconcile {
 
 enum { NODE_CALL_PROGRESS_US = 10000000 }; /* a call without progress for this time has failed */
 enum { NODE_AGAIN_US = 60000000 };         /* retry and report interval of lasting conditions */
-enum { NODE_TRY_AGAIN_US = 3000000 };      /* a failed call is repeated once after this time */
+enum { NODE_TRY_AGAIN_US = 3000000 };      /* time from a failed NODE_CALL_TRY to the next */
 enum node_call_use {
     NODE_CALL_FREE,
     NODE_CALL_JOIN,
@@ -119,9 +120,9 @@ struct node_call {
     uint32_t id;
     uint64_t peer;
     uint64_t began_us;
-    uint64_t until_us; /* deadline for progress */
-    bool answered;     /* at least a part of the answer has come */
-    unsigned ask, asked;
+    uint64_t until_us;   /* deadline for progress */
+    bool answered;       /* at least a part of the answer has come */
+    unsigned ask, asked; /* for NODE_CALL_ASK: indexes in `asks`, and in `asked` of that question */
     /* For snapshots. */
     bool has_head, has_vector;
     uint64_t bytes, chunks;
@@ -169,7 +170,7 @@ struct node_replication {
     bool joining_announced; /* the latest argument of gossip_joining() */
     struct buf kept;        /* deltas that arrived while joining */
     bool kept_all;
-    unsigned join_waits; /* heads of snapshots with members unknown here */
+    unsigned join_waits; /* number of snapshot heads with routers unknown here */
     uint64_t not_from;   /* the peer of the last failed snapshot */
     uint64_t repair_us;  /* no further snapshot for repair before this time */
     uint64_t snapshots, snapshots_failed, snapshot_bytes, snapshot_us;
@@ -263,8 +264,8 @@ void node_replication_reports(struct node_replication *n, uint64_t now_us);
 
 /* Informs the state whether the member's reports count. */
 void node_peer_publish(struct node_replication *n, const struct node_peer *p);
-/* The seconds for which this node has been ready, as in messages. The number has two bytes: from 18
- * h on all nodes count as equally old. */
+/* Returns the seconds for which this node has been ready, as sent in messages. The number has two
+ * bytes: from 18 h on all nodes count as equally old. */
 uint16_t node_clock_age_s(const struct node_replication *n, uint64_t now_us);
 static inline uint16_t node_clock_age_cut(uint64_t age_s)
 {

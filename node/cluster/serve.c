@@ -1,4 +1,5 @@
-/* Answers other members' calls: snapshots, digests, explanations, events. */
+/* Answers other members' calls: snapshots, digests, explanations, events, figures, hidden
+ * members. */
 #include <stdlib.h>
 
 #include "base/bug.h"

@@ -77,7 +77,8 @@ void node_state_clock(struct node_state *s, uint64_t now_ms);
 void node_state_wall(struct node_state *s, uint64_t wall_ms, uint64_t now_ms);
 /* Cluster time minus wall clock, in ms; 0 before node_state_wall() was called. */
 int64_t node_state_clock_off_ms(const struct node_state *s);
-/* Moves cluster time by `by_ms`, back only within the current generation. */
+/* Moves cluster time by `by_ms`, back by a generation at most. The index's generation never goes
+ * back: it waits until cluster time has caught up. */
 void node_state_clock_move(struct node_state *s, int64_t by_ms, uint64_t now_ms);
 /* Moves cluster time back, further than the current generation. Observations that are then in the
  * future move back by the same time, and all other observations are dropped. Everything else stays.
