@@ -1,4 +1,4 @@
-/* The router's own answers. */
+/* Writes the answers that the router itself gives to a client. */
 #ifndef HTTP_ANSWER_H
 #define HTTP_ANSWER_H
 
@@ -21,12 +21,13 @@ struct http_answer {
                             * be set */
 };
 
-/* Appends head and body. Content-Length is always written, except for endless answers and for 1xx,
- * 204 and 304, which have no body (RFC 9112, section 6.3). ERR_NOMEM, ERR_LIMIT: `out` is
- * unchanged. */
+/* Appends an answer's head and body to `out`. Content-Length is always written, except for endless
+ * answers and for 1xx, 204 and 304, which have no body (RFC 9112, section 6.3). ERR_NOMEM,
+ * ERR_LIMIT: `out` is unchanged. */
 MUST_USE int http_answer_write(struct buf *out, const struct http_answer *answer);
 
-/* Sets answer.status, .content_type and .body from the error. */
+/* Writes `answer` as http_answer_write() does, but with the error's status and the error as JSON
+ * body. `answer` itself stays unchanged. ERR_NOMEM, ERR_LIMIT: `out` is unchanged. */
 MUST_USE int http_answer_error_write(struct buf *out, const struct http_answer *answer,
                                      const struct http_error *error);
 

@@ -1,4 +1,5 @@
-/* host[:port] of a Host field or of an absolute target (RFC 3986, section 3.2). */
+/* Checks an authority: host[:port] of a Host field or of an absolute target (RFC 3986, section
+ * 3.2). */
 #ifndef HTTP_AUTHORITY_H
 #define HTTP_AUTHORITY_H
 

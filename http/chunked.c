@@ -45,7 +45,8 @@ static int bad(struct http_chunked *c, const char *text)
     return fail(c, ERR_SYNTAX, text);
 }
 
-/* Ends a size line, or starts an extension. */
+/* Handles the byte behind a chunk's size or extension: CR ends the size line, ';' starts an
+ * extension. Any other byte is the syntax error `text`. */
 static int size_line_next(struct http_chunked *c, char b, const char *text)
 {
     if (b == '\r')
@@ -169,7 +170,8 @@ static int trailer_step(struct http_chunked *c, char b)
     }
 }
 
-/* Handles the byte behind a CR, and the end of data. */
+/* Handles the byte behind a chunk's data, which must be CR, and the byte behind a CR, which must be
+ * LF. */
 static int line_step(struct http_chunked *c, char b)
 {
     if (c->state == DATA_CR) {

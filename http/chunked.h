@@ -1,4 +1,5 @@
-/* Chunked bodies (RFC 9112, section 7.1), decoded from arbitrary pieces and written.
+/* Decodes chunked bodies (RFC 9112, section 7.1) that arrive in arbitrary pieces, and writes
+ * chunks.
  *
  *     http_chunked_init(&c);
  *     while (in.len > 0 && !c.done) {

@@ -40,8 +40,9 @@ enum {
     /* Output bytes per input byte. Prompts of prose shrink to a third, those of code and JSON to a
      * tenth; gzip can expand a byte to 1,032 bytes, zstd to 30,000. */
     HTTP_CODING_RATIO_MAX = 100,
-    HTTP_CODING_FREE_BYTES = 1024 * 1024,     /* output bytes before the ratio counts: a repetitive
-                                             prompt shrinks well, and costs little */
+    HTTP_CODING_FREE_BYTES = 1024 * 1024,     /* the ratio is checked only after this many output
+                                               * bytes: a repetitive prompt shrinks well, and costs
+                                               * little */
     HTTP_CODING_WINDOW_MAX = 8 * 1024 * 1024, /* bytes of a zstd window */
 };
 

@@ -49,7 +49,7 @@ void http_gzip_free(void *state)
     free(g);
 }
 
-/* zlib counts in 32 bits. */
+/* Limits a length to 1 GiB, because zlib counts in 32 bits. */
 static uInt at_most(size_t n)
 {
     return n < (1u << 30) ? (uInt)n : 1u << 30;
@@ -79,7 +79,7 @@ int http_gzip_next(void *state, struct slice *in, char *out, size_t size, size_t
     if (result == Z_MEM_ERROR)
         return ERR_NOMEM;
     if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
-        return ERR_SYNTAX; /* also for input with a dictionary, which gzip does not have */
+        return ERR_SYNTAX; /* also Z_NEED_DICT: gzip has no dictionaries */
     g->ended = result == Z_STREAM_END;
     *between = g->ended;
     return ERR_OK;

@@ -1,4 +1,4 @@
-/* An adapter of each decoding library. */
+/* The adapters of the decoding libraries: zlib for gzip, libzstd for zstd. */
 #ifndef HTTP_CODING_INTERNAL_H
 #define HTTP_CODING_INTERNAL_H
 

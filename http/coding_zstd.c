@@ -14,7 +14,7 @@ _Static_assert(HTTP_CODING_WINDOW_MAX == 1 << ZSTD_WINDOW_LOG, "the same in two 
 struct zstd {
     ZSTD_DCtx *z;
     unsigned begun; /* bytes of the current frame so far, up to HEADER_MAX */
-    bool skippable; /* a skippable frame, as the first byte says */
+    bool skippable; /* the first byte says that the current frame is skippable */
 };
 
 void *http_zstd_new(void)
@@ -55,7 +55,8 @@ static int error_of(size_t result)
 static bool is_magic(struct zstd *s, unsigned char c)
 {
     static const unsigned char frame[4] = {0x28, 0xb5, 0x2f, 0xfd};
-    static const unsigned char skippable[4] = {0x50, 0x2a, 0x4d, 0x18}; /* to 0x5f */
+    static const unsigned char skippable[4] = {0x50, 0x2a, 0x4d, 0x18}; /* the first byte is 0x50 to
+                                                                         * 0x5f */
     if (s->begun == 0) {
         s->skippable = (c & 0xf0) == skippable[0];
         return s->skippable || c == frame[0];

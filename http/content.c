@@ -5,19 +5,21 @@
 
 #include "base/wide.h"
 
-/* Two vectors of 16 bytes, or a vector of 32 bytes if the machine has wide vectors
- * (base/wide.h). */
+/* 32 bytes to process at once: as one vector if the machine has wide vectors (base/wide.h), else as
+ * two vectors of 16 bytes. */
 typedef unsigned char bytes32 __attribute__((vector_size(32)));
 typedef signed char signed32 __attribute__((vector_size(32)));
 
 enum {
     WORDS = sizeof(bytes32) / sizeof(uint64_t),
-    /* Most vectors to count before a byte overflows, summed over all words of a vector. */
+    /* Most vectors that may be counted: then a byte cannot overflow when sum_of() adds the
+     * words. */
     VECTORS_MAX = UINT8_MAX / WORDS,
 };
 
-/* True for `count` values from `first` on. All vector units have signed comparisons, so the range
- * is moved to the lowest signed values. */
+/* For each byte of `c`: all bits set if the byte is one of the `count` values from `first` on, else
+ * 0. All vector units have signed comparisons, so the range is moved to the lowest signed
+ * values. */
 #define WITHIN(c, first, count)                                                                    \
     ((bytes32)((signed32)((c) + (unsigned char)(0x80 - (first))) < (signed char)(0x80 + (count))))
 

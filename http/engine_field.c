@@ -28,7 +28,8 @@ static const struct entry members[] = {
     NAME("kv_transfer_params"),
     /* vLLM, each API: the same data for the encoder's cache */
     NAME("ec_transfer_params"),
-    /* SGLang, GenerateReqInput: the prefill server and the request there; others may follow */
+    /* SGLang, GenerateReqInput: the prefill server, and the request's number there; the family
+     * covers fields of later versions */
     NAME("bootstrap_host"),
     NAME("bootstrap_port"),
     NAME("bootstrap_room"),
@@ -100,7 +101,8 @@ const char *http_engine_id_find(struct slice id)
 
 static const char hidden[] = "engine fields";
 
-/* True if the text escapes a character of a kind used in the table's names. */
+/* True if the text has a lower-case letter or '_' as \u00XX: the table's names consist of these
+ * characters. */
 static bool has_escape(struct slice text)
 {
     while (text.len >= 6) {
@@ -134,7 +136,7 @@ static bool is_wide(struct slice text, size_t size, size_t low)
             return false;
         first = false;
     }
-    return !first; /* only UTF-16 and UTF-32 begin so */
+    return !first; /* all of the text is white space or a byte-order mark in such units */
 }
 
 /* True if the text begins like an object in UTF-16 or UTF-32, which Python's JSON reads as well. */
@@ -155,7 +157,8 @@ static const char *suspect_in(struct slice text)
 
 const char *http_engine_field_suspect(const struct body *body)
 {
-    /* Text across two segments: the longest name has less than half of SEAM bytes. */
+    /* `seam` holds the text around the border of two segments. The longest name has less than half
+     * of SEAM bytes. */
     enum { SEAM = 64 };
     char seam[2 * SEAM];
     size_t held = 0, seen = 0; /* seen: bytes of the body; `seam` has the last `held` of them, up to

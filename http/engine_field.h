@@ -15,7 +15,8 @@
  * member's name, or the family's name ("bootstrap_*"). NULL: not in the table. */
 const char *http_engine_field_find(struct slice name);
 
-/* The name of a header field, in lower case and with '-' (http_field_family()). */
+/* True if a header field with this name is in the table. `name` is in lower case and has '-' for
+ * '_', as http_field_family() writes names. */
 bool http_engine_header_is(struct slice name);
 
 /* The text before an engine's address in a request id ("___prefill_addr_"); NULL: the id has

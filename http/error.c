@@ -3,8 +3,8 @@
 #include "base/check.h"
 #include "base/json_write.h"
 
-/* The error classes of OpenAI's libraries, used by vLLM for most errors. Other statuses are named
- * after the status. */
+/* The error classes of OpenAI's libraries, used by vLLM for most errors. Statuses without a class
+ * there get a name of the same form. */
 static const char *error_type(unsigned status)
 {
     switch (status) {
@@ -41,7 +41,7 @@ static const char *error_type(unsigned status)
     }
 }
 
-/* The error types of Anthropic's reference, which also has a type for 504. */
+/* The error types of Anthropic's reference. */
 static const char *anthropic_type(unsigned status)
 {
     switch (status) {

@@ -11,7 +11,8 @@ size_t http_event_length(struct slice stream);
 size_t http_events_whole(struct slice stream);
 /* Length of the complete events before the first event with a token or an error. */
 size_t http_events_preamble(struct slice stream);
-/* Returns the next line of data and moves `rest` behind it; empty: no line is left. */
+/* Returns the text after the next "data:", and moves `rest` behind this line; empty: no such line
+ * is left. */
 struct slice http_events_data(struct slice *rest);
 
 #endif

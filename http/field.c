@@ -126,8 +126,8 @@ static enum http_field_id lookup_long(struct slice name)
     return HTTP_FIELD_OTHER;
 }
 
-/* True if a name may be of a family: every family name begins with the bytes tested here, then '-'
- * or '_'. Few other names do, so most names need no further test. */
+/* True if a name may belong to a family. Tests the first byte and, after 'x', the third byte. Few
+ * names outside the families pass, so most names need no further test. */
 static bool may_be_family(struct slice name)
 {
     if (name.len < 9)

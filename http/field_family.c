@@ -10,8 +10,9 @@
 
 enum { NAME_MAX = 32 }; /* compared bytes of a name; no name below is longer */
 
-/* Fields in which proxies give the client's address, other than fields with an id. Each product
- * uses another name. */
+/* Fields in which proxies give the client's address. Each product uses another name. The first two
+ * names have ids of their own if written with '-' (field.h), and are of this family if written with
+ * '_'. */
 static const struct slice addresses[] = {
     SLICE("x-forwarded-for"),
     SLICE("x-real-ip"),

@@ -139,7 +139,7 @@ static void put_extra(struct cursor *c, const struct http_line *extra, size_t co
 
 /* --- requests ------------------------------------------------------------------------------- */
 
-/* Writes the values of all fields with this id as a list, followed by a comma. */
+/* Writes the values of all fields with this id, each followed by a comma. */
 static void put_list_so_far(struct cursor *c, const struct http_head *h, enum http_field_id id)
 {
     for (unsigned i = h->first[id]; i != 0 && i <= h->field_count; i++) {
@@ -209,7 +209,8 @@ static void put_forwarding(struct cursor *c, const struct http_head *h,
     }
 }
 
-/* A member of Via: [protocol/]version SP received-by [comment] */
+/* Returns received-by of a member of Via, which has the form [protocol/]version SP received-by
+ * [comment]. */
 static struct slice received_by(struct slice member)
 {
     (void)slice_cut(&member, ' ');

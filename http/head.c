@@ -59,7 +59,7 @@ static const char *value_end(const char *p, const char *end)
     return p;
 }
 
-/* Moves *p behind a CRLF at *p. */
+/* Moves *p behind the CRLF at *p. ERR_AGAIN: cut by `end`. ERR_SYNTAX: no CRLF. */
 static int line_end(struct http_head *h, const char **p, const char *end)
 {
     if (*p == end)
@@ -237,7 +237,7 @@ static int transfer_encoding_parse(struct http_head *h, struct slice list)
     return refuse(h, ERR_UNSUPPORTED, 501, "transfer coding other than chunked");
 }
 
-/* Decides the body's framing (RFC 9112, section 6). */
+/* Sets the body's framing and length (RFC 9112, section 6). */
 static int framing_parse(struct http_head *h)
 {
     unsigned length = h->first[HTTP_CONTENT_LENGTH];
@@ -258,7 +258,7 @@ static int framing_parse(struct http_head *h)
     return 0;
 }
 
-/* Decides the host. A host in the target was checked before (RFC 9112, section 3.2). */
+/* Sets h->host (RFC 9112, section 3.2). target_parse() has checked a host in the target. */
 static int host_parse(struct http_head *h)
 {
     unsigned i = h->first[HTTP_HOST];

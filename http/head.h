@@ -20,8 +20,8 @@
  *      control byte but HTAB or has white space at either end.
  *   2. fields[i].name.at is the first byte of line i. A line ends where the next begins, the
  *      last line 2 bytes before `bytes`. Forwarding copies runs of lines by this.
- *   3. Exactly one kind of body framing; content_length is 0 unless it is HTTP_BODY_LENGTH or
- *      length_given.
+ *   3. `framing` is the only framing of the body. content_length is 0 unless `framing` is
+ *      HTTP_BODY_LENGTH or length_given is set.
  */
 #ifndef HTTP_HEAD_H
 #define HTTP_HEAD_H

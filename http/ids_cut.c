@@ -75,10 +75,10 @@ struct reading {
     const char *copied; /* everything in front of this is in `out` */
     unsigned depth;
     char name_room[NAME_MAX + HTTP_JSON_SLACK];
-    struct slice name;    /* name of the next value's member */
+    struct slice name;    /* name of the member whose value comes next */
     bool in_choices;      /* at depth 2 and deeper */
     bool delta_opens;     /* the next token is the delta's first */
-    bool has_ids;         /* the answer has ids */
+    bool has_ids;         /* a choice had token ids */
     bool delta_is_empty;  /* a choice's delta is empty */
     bool finishes, tells; /* a choice has a finish reason; a choice has log probabilities */
 };
@@ -206,8 +206,8 @@ static void rewrite_events(struct http_ids_cut *c, size_t whole)
     }
 }
 
-/* Takes over `in`, and writes all complete events to `out`. False: because of a limit or a lack of
- * memory, everything passes from now on. */
+/* Takes over `in`, and writes all complete events to `out`. False: because of a limit, a CR or a
+ * lack of memory, everything passes unchanged from now on. */
 static bool take(struct http_ids_cut *c, struct slice *in)
 {
     if (c->part.len + in->len > HTTP_IDS_CUT_MAX ||

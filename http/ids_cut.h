@@ -48,9 +48,9 @@ struct http_ids_cut {
 void http_ids_cut_init(struct http_ids_cut *c, bool is_stream, const struct http_ids_user *user);
 void http_ids_cut_free(struct http_ids_cut *c);
 
-/* Takes bytes off the front of `in`. False: `in` is used up. `out` is valid as long as `in`. If
- * `handed` is set, `out` is valid until the caller releases it (_settled), which the caller must do
- * before the next piece. */
+/* Takes bytes off the front of `in`, and sets `out` to the next bytes for the client. False: there
+ * are none, and `in` is used up. `out` is valid as long as `in`. If `handed` is set, `out` is valid
+ * until the caller releases it (_settled), which the caller must do before the next piece. */
 bool http_ids_cut_next(struct http_ids_cut *c, struct slice *in, struct slice *out);
 static inline void http_ids_cut_settled(struct http_ids_cut *c)
 {

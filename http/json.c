@@ -186,7 +186,8 @@ static enum http_json_token open_text(struct http_json *j, bool is_key)
     return is_key ? HTTP_JSON_KEY : HTTP_JSON_STRING;
 }
 
-/* `c` was taken off the input, except for numbers: read_number() takes their first byte. */
+/* Begins a value. The value's first byte, `c`, was taken off the input; a number's first byte is
+ * put back, because read_number() reads whole numbers. */
 static enum http_json_token open_value(struct http_json *j, char c, struct slice *in)
 {
     switch (c) {
@@ -384,10 +385,11 @@ struct cursor {
     unsigned char *limit;
 };
 
-/* Copies whole blocks with their short escapes. Input and room have space for whole blocks, the
- * text does not end in them, and no escape crosses a block's end. So the next block is at a
- * constant distance, and is loaded before this block is done. Returns how far the last block went,
- * 0 if no further. */
+/* Copies blocks with their short escapes. Goes on while input and output have room for whole
+ * blocks, the text does not end in them, and no escape crosses a block's end. So the next block is
+ * at a constant distance, and is loaded before this block is done. Returns how many bytes at c->src
+ * are copied already: the beginning of the block where copying stopped. More than BLOCK: an escape
+ * crossed this block's end. */
 static unsigned copy_whole_blocks(struct cursor *c)
 {
     const unsigned char *src = c->src;
@@ -490,8 +492,9 @@ static void end_text(struct http_json *j)
         after_value(j);
 }
 
-/* Handles a byte other than the closing quote, with split input and surrogates. The resulting bytes
- * are pending. */
+/* Handles a byte that copy_blocks() and copy_bytes() leave: next to a split of the input, in or
+ * behind a surrogate, or malformed. Appends the resulting bytes to j->pending. The caller handles
+ * the closing quote. */
 static void step_text(struct http_json *j, unsigned char c)
 {
     if (j->escape == NO_ESCAPE && c == '\\') {
@@ -532,8 +535,9 @@ static void step_text(struct http_json *j, unsigned char c)
         j->pending[j->pending_len++] = (char)c;
 }
 
-/* Most strings are short. A plain string within the first block is copied at once. False: the
- * string is special or longer, and nothing was done. */
+/* Most strings are short. A plain string that ends within the first block is copied to `to` at
+ * once, and its length is written to `*len`. False: the string is special or longer, and nothing
+ * was done. */
 static bool short_text(struct http_json *j, struct slice *in, char *to, size_t room, size_t *len)
 {
     if (in->len < BLOCK || room < BLOCK || j->state != TEXT || j->pending_len > 0 ||

@@ -63,7 +63,8 @@ struct http_json {
     uint16_t unit;       /* the \u escape being read */
     uint16_t high;       /* a high surrogate, whose low surrogate has not come yet; 0: none */
     struct slice number; /* text of the last NUMBER: in the input or in number_text */
-    uint64_t is_object[HTTP_JSON_DEPTH_MAX / 64]; /* a bit for each open container */
+    uint64_t is_object[HTTP_JSON_DEPTH_MAX / 64]; /* a bit for each open container: 1 = object, 0 =
+                                                   * array */
     char number_text[HTTP_JSON_NUMBER_MAX];
 };
 
@@ -73,7 +74,7 @@ void http_json_init(struct http_json *j);
  * http_json_in_text(). */
 enum http_json_token http_json_next(struct http_json *j, struct slice *in);
 
-/* True if a KEY or STRING has text left to draw. */
+/* True if the text of a KEY or STRING is not yet read to its end. */
 static inline bool http_json_in_text(const struct http_json *j)
 {
     return j->state == HTTP_JSON_IN_TEXT;

@@ -33,7 +33,8 @@ static bool signs(struct slice name)
     return false;
 }
 
-/* True for parameters that belong to a signature, if any: times, keys and terms. */
+/* True for parameters to remove from a signed URL: the signature itself, and the times, keys and
+ * terms that belong to a signature. */
 static bool goes_with(struct slice name)
 {
     static const struct slice names[] = {

@@ -1,7 +1,7 @@
 #include "http/multipart.h"
 
-/* The value of a whole form field in `text`; the slice's `at` is NULL if the field is not all in
- * `text`. */
+/* The value of the form field `model` in `text`. The slice's `at` is NULL if `text` does not have
+ * all of the field. */
 static struct slice form_model(struct slice text)
 {
     static const char needle[] = "name=\"model\"";

@@ -13,7 +13,8 @@ enum { HTTP_NAMES_PLACES = 64, HTTP_NAMES_MAX = 60 };
 
 /* A hash table of row numbers; all zero at first. */
 struct http_names {
-    uint8_t first[HTTP_NAMES_PLACES]; /* numbers of rows from 1 on; 0: none */
+    uint8_t first[HTTP_NAMES_PLACES]; /* by hash: number, from 1 on, of the first row with this
+                                       * hash; 0: none */
     uint8_t next[HTTP_NAMES_MAX + 1];
 };
 

@@ -113,7 +113,9 @@ static bool is_id(struct slice s)
     return !only_dots;
 }
 
-/* Splits the path of a stored result into the id and the path below, at most one level deep. */
+/* Splits `path`, the text behind the path in `stored`, into the id and the path below the id.
+ * `*below` is empty if nothing follows the id. False: this is no id, or nothing follows the slash
+ * behind it. */
 static bool lookup_stored(struct slice path, struct slice *id, struct slice *below)
 {
     *below = path;
@@ -157,7 +159,8 @@ static const struct {
     {SLICE("/v1/images/"), HTTP_PATH_MEDIA_STORED, image_methods},
 };
 
-/* /v1/models/{id}, /v1/responses/{id}, /v1/videos/{id} and the paths below them. */
+/* Looks up /v1/models/{id}, /v1/responses/{id}, /v1/videos/{id}, /v1/images/{id}, and the paths
+ * below. */
 static struct http_route lookup_with_id(struct slice path)
 {
     struct http_route route = {.kind = HTTP_PATH_OTHER, .methods = ANY};
@@ -309,9 +312,9 @@ static char fold(char c)
     return c == '\\' ? '/' : http_lower(c);
 }
 
-/* Tests each segment, after undoing all percent-encoding: backslashes count as slashes, letters are
- * lower case, control bytes and spaces are left out ("/sleep%0a" matches a Python "^/sleep$").
- * Every segment is tested, so dot segments need no resolving. */
+/* True if `is` accepts any segment. All percent-encoding is undone first: backslashes count as
+ * slashes, letters are lower case, control bytes and spaces are left out ("/sleep%0a" matches a
+ * Python "^/sleep$"). Every segment is tested, so dot segments need no resolving. */
 static bool any_segment(struct slice path, bool (*is)(struct slice segment))
 {
     char segment[SEGMENT_BYTES_MAX];

@@ -35,9 +35,11 @@ enum http_path_kind {
     HTTP_PATH_JOBS,            /* /v1/videos: POST as for MEDIA begins a job, which is stored by
                                   a single engine; GET lists an engine's jobs */
     HTTP_PATH_PLAIN,           /* proxied by load, without reading a body */
-    HTTP_PATH_MODELS,          /* merged over the replicas */
-    HTTP_PATH_MODEL_ONE,       /* id: percent-encoded, may hold '/'; answered, never forwarded */
-    HTTP_PATH_RESPONSE_STORED, /* id: plain; goes to the replica that made the response */
+    HTTP_PATH_MODELS,          /* /v1/models: the router merges the replicas' lists */
+    HTTP_PATH_MODEL_ONE,       /* /v1/models/{id}: answered by the router, never forwarded; the id
+                                * is percent-encoded and may hold '/' */
+    HTTP_PATH_RESPONSE_STORED, /* /v1/responses/{id}: goes to the replica that made the response;
+                                * the id has no percent-encoding */
     HTTP_PATH_MEDIA_STORED,    /* a stored video or image; goes to the replica that made the file */
     HTTP_PATH_HEALTH,          /* /health, /ping: answered by the router */
     HTTP_PATH_STATUS,          /* /metrics, /load and such, which differ by engine: treated as
@@ -77,7 +79,7 @@ const char *http_method_name(enum http_method method);
 void http_methods_text(unsigned methods, char *out, size_t size);
 
 /* Undoes percent-encoding once. ERR_SYNTAX: a '%' without two hex digits; ERR_LIMIT: `size` is too
- * small. out may be as long as encoded. */
+ * small; `encoded.len` always suffices. `*decoded` lies in `out`. */
 MUST_USE int http_percent_decode(struct slice encoded, char *out, size_t size,
                                  struct slice *decoded);
 

@@ -102,8 +102,9 @@ static void relabel(struct http_prompt *p, enum http_prompt_segment segment)
     open_part(p, segment, p->form.parts[p->open].first);
 }
 
-/* Reads the state at every checkpoint up to the position. A text with a block's maximum of points
- * is not a block. */
+/* Adds a point for every checkpoint up to the position, with the state as its id. A block that
+ * reaches a block's maximum of points is too long for the head: its text then belongs to the
+ * segment behind the head. */
 static void read_points(struct http_prompt *p)
 {
     while (p->now.points < points_max[p->open] && next_checkpoint(p) <= p->now.bytes) {
@@ -145,8 +146,8 @@ static void add_chunk(struct http_prompt *p, uint64_t id, uint64_t bytes)
     add_point(p, id, before + checkpoint_weight(code), code);
 }
 
-/* Bytes of the next unit: up to the next checkpoint or a full stage, or a chunk. UINT32_MAX if the
- * chunk has no end yet. */
+/* Bytes of the next unit: up to the next checkpoint or a full stage, or, with chunks, up to the
+ * next cut. UINT32_MAX: the stage has no cut. */
 static uint32_t unit_bytes(const struct http_prompt *p, uint32_t from)
 {
     if (p->chain.chunks) {

@@ -158,15 +158,15 @@ void http_prompt_separate(struct http_prompt *p);
 struct http_prompt_mark http_prompt_mark(struct http_prompt *p);
 void http_prompt_rewind(struct http_prompt *p, const struct http_prompt_mark *mark);
 
-/* Mixes `salt` into the points read since `mark`. */
+/* Mixes `salt` into the ids of the points added since `mark`. Chunks stay unchanged. */
 void http_prompt_tint(struct http_prompt *p, const struct http_prompt_mark *mark, uint64_t salt);
 
 /* Ends the prompt: sorts the points by segment. No segment may be open. http_prompt_join() must
  * follow. */
 void http_prompt_end(struct http_prompt *p, struct hash128 namespace_digest,
                      struct hash128 arguments);
-/* Turns `chain`, which has the segments' points, into the prompt's chain as seen by an engine with
- * this rendering. The chain's other members are already set. */
+/* Turns `chain`, which has the segments' points and `chunks`, into the prompt's chain as seen by an
+ * engine with this rendering. Sets the other members of `chain` too. */
 void http_prompt_join(const struct http_prompt_form *form, const struct hash_secret *secret,
                       struct rendering rendering, struct chain *chain);
 
@@ -188,12 +188,12 @@ static inline bool http_prompt_has_late(const struct http_prompt_form *form)
 {
     return (form->late.low | form->late.high) != 0;
 }
-/* Bytes of a segment before late system messages if these are moved to the head; UINT64_MAX: the
- * whole segment. */
+/* Bytes at the start of a segment that stay in front of late system messages if an engine moves
+ * these to the head. UINT64_MAX: the whole segment stays in front. */
 uint64_t http_prompt_before_late(const struct http_prompt_form *form,
                                  enum http_prompt_segment segment);
-/* The segments in the prompt, in order, and their number. Segments that are empty, or unseen by the
- * model, are left out. */
+/* Writes the prompt's segments, in order, to `out`, and returns their number. Segments that are
+ * empty, or unseen by the model, are left out. */
 unsigned http_prompt_order(const struct http_prompt_form *form, struct rendering rendering,
                            uint8_t out[HTTP_PROMPT_SEGMENTS]);
 /* Digest of a whole segment. */

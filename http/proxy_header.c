@@ -52,8 +52,8 @@ static int parse_v1(struct slice in, struct http_proxy_header *out)
 /* --- version 2: bytes --------------------------------------------------------------------------
  */
 
-/* Reads the addresses for the family and protocol in the header's 14th byte; false: unknown
- * values. */
+/* Reads the addresses for the family and protocol in the header's 14th byte. False: unknown values,
+ * or `in` is too short for the addresses. */
 static bool read_addresses(unsigned family, struct slice in, struct http_proxy_header *out)
 {
     static const uint8_t v4_prefix[IP_BYTES] = IP_V4_PREFIX;

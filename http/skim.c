@@ -105,8 +105,8 @@ static void push(struct http_skim *s, enum kind kind)
         f->mark = http_prompt_mark(&s->prompt);
 }
 
-/* True if the current member of a message or part streams. If two may stream, the higher rank does,
- * or the later member of equal rank. */
+/* True if the current member of a message or part streams: the highest rank does, and of equal
+ * ranks the last. Drops the text of an earlier member. */
 static bool claim(struct http_skim *s, uint8_t rank)
 {
     struct http_skim_frame *f = frame_top(s);
@@ -133,7 +133,7 @@ static bool claim_segment(struct http_skim *s, bool is_list)
     return true;
 }
 
-/* Separates texts in an array. */
+/* Call before each element of an array: separates elements that stand apart. */
 static void next_element(struct http_skim *s, bool stands_apart)
 {
     struct http_skim_frame *f = frame_top(s);
@@ -179,7 +179,8 @@ static void end_container(struct http_skim *s)
         deliver(s, mix(s, 'a', f->sum, nothing), f->weight);
         return;
     case IN_ATOM_OBJECT:
-        if (!frame_top(s)->takes_argument || (f->sum.low | f->sum.high) != 0) /* {}: none */
+        if (!frame_top(s)->takes_argument || (f->sum.low | f->sum.high) != 0) /* an empty object is
+                                                                               * no argument */
             deliver(s, mix(s, 'o', f->sum, nothing), f->weight);
         return;
     case IN_MESSAGE:
@@ -494,7 +495,7 @@ static void skip_token(struct http_skim *s, enum http_json_token token)
     }
 }
 
-/* The array decides the slot of an element. */
+/* If the innermost container is an array, sets the slot of the array's next element. */
 static void set_element_slot(struct http_skim *s)
 {
     switch ((enum kind)frame_top(s)->kind) {

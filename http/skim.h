@@ -100,7 +100,8 @@ struct http_skim_field {
 /* An open object or array (skim.c). */
 struct http_skim_frame {
     uint8_t kind;
-    uint8_t rank;  /* rank of the streamed member, if only one member may stream */
+    uint8_t rank;  /* message or part: rank of the member that streams, of which there is only one;
+                    * body or object: enum http_member_parent */
     bool is_first; /* array: has no element yet */
     bool is_media; /* content part: the member being read is an image or other medium, or is inside
                       a medium */
@@ -138,7 +139,7 @@ struct http_skim {
     bool finished;
     uint8_t text;                        /* destination of the string being read */
     uint8_t slot;                        /* purpose of the next value */
-    const struct http_member *member;    /* the body's member with the present value */
+    const struct http_member *member;    /* the body's member whose value is being read */
     const char *engine_name;             /* name of the member if `slot` is HTTP_SLOT_ENGINE */
     uint8_t ranks[HTTP_PROMPT_SEGMENTS]; /* ranks of the segments' members */
     uint16_t depth;                      /* frames in use */
@@ -185,8 +186,8 @@ static inline void http_skim_finish(struct http_skim *s)
     http_skim_join(s, (struct rendering){0});
 }
 
-/* A member's value. Empty if the body has no such member; 32 hex digits of a digest if the value is
- * longer than HTTP_SKIM_FIELD_MAX. The slice points into `s`. */
+/* The value of a string member. Empty if the body has no such member; 32 hex digits of a digest if
+ * the value is longer than HTTP_SKIM_FIELD_MAX. The slice points into `s`. */
 static inline struct slice http_skim_field(const struct http_skim *s, enum http_skim_name name)
 {
     const struct http_skim_field *field = &s->fields[name];
@@ -223,8 +224,8 @@ static inline bool http_skim_has_tools(const struct http_skim *s)
     return s->ranks[HTTP_PROMPT_TOOLS] != 0;
 }
 
-/* The prompt. The length is 0 if the body was not understood, or has no prompt or only a short
- * prompt. */
+/* The prompt's chain. The length is 0 if the body was not understood, or has no prompt or only a
+ * short prompt. */
 static inline const struct chain *http_skim_chain(const struct http_skim *s)
 {
     return &s->prompt.chain;

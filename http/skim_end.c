@@ -5,7 +5,8 @@
 #include "http/member.h"
 #include "http/skim.h"
 
-/* Digest of all members by which prompts with the same text differ. */
+/* Digest of the members that form the namespace: prompts with the same text share a cache only if
+ * these members are equal. */
 static struct hash128 namespace_digest(const struct http_skim *s)
 {
     static const uint8_t names[] = {

@@ -32,8 +32,8 @@ bool http_traceparent_find(const struct http_head *head, struct http_traceparent
 /* Writes a traceparent of version 00, without a NUL. */
 void http_traceparent_write(const struct http_traceparent *t, char out[HTTP_TRACEPARENT_BYTES]);
 
-/* Changes the parent in a written head's traceparent of this trace, made by
- * http_traceparent_write(). */
+/* Sets the parent's span id in a written head. The head must have a traceparent of this trace, made
+ * by http_traceparent_write(). */
 void http_traceparent_aim(struct slice head, const char trace[HTTP_TRACE_ID_HEX],
                           const char span[HTTP_SPAN_ID_HEX]);
 

@@ -170,8 +170,8 @@ static size_t events_whole(struct slice s)
 /* Position in an event after the start. */
 enum place { IN_LINE, AFTER_CR, AT_LINE, AFTER_BLANK_CR };
 
-/* Takes the rest of the event at c->place off the front of `s` and returns its length. If the event
- * does not end in `s`, returns s.len and leaves `*ended` false. */
+/* Returns how many bytes at the front of `s` belong to the event that is at c->place, and moves
+ * c->place. `*ended`: the event ends within `s`. */
 static size_t event_rest(struct http_usage_cut *c, struct slice s, bool *ended)
 {
     *ended = false;
@@ -195,8 +195,9 @@ static bool may_be_usage(struct slice rest)
     return rest.len == 0 || has(slice_of(rest.at, event_length(rest)), SLICE("\"usage\""));
 }
 
-/* Bytes at the front of `events`, which are complete, up to the usage event or an event that must
- * wait. `*cut` is the length of the latter event, which is not forwarded now. */
+/* Returns how many bytes of `events`, which are complete, come before the usage event or an event
+ * that must wait. `*cut`: length of this usage event or waiting event, which is not forwarded now;
+ * 0: neither is there. */
 static size_t until_usage(struct http_usage_cut *c, struct slice events, size_t *cut)
 {
     *cut = 0;
@@ -236,7 +237,8 @@ static void hand_rest(struct http_usage_cut *c, struct slice *out)
     c->handed |= PART;
 }
 
-/* Stores all of `in`, the start of an event. Does not move memory handed to the caller. */
+/* Stores all of `in`, the start of an event. Does not move memory handed to the caller. False: the
+ * event is too long, or there is no memory. */
 static bool keep(struct http_usage_cut *c, struct slice *in)
 {
     bool ended;
@@ -285,8 +287,8 @@ static bool pass_long(struct http_usage_cut *c, struct slice *in, struct slice *
     return n > 0;
 }
 
-/* Forwards complete events, or the event that waited for the next event. False: nothing to
- * forward. */
+/* Sets `out` to complete events, or to the event that waited for the next event. `*used`: bytes of
+ * `events` that are done with. False: nothing to forward. */
 static bool take_whole(struct http_usage_cut *c, struct slice events, size_t *used,
                        struct slice *out)
 {

@@ -49,10 +49,10 @@ struct http_usage_cut {
 void http_usage_cut_init(struct http_usage_cut *c);
 void http_usage_cut_free(struct http_usage_cut *c);
 
-/* Takes bytes off the front of `in`. False: `in` is used up. `out` is valid as long as `in`. If
- * `handed` is set, `out` is valid until the caller releases it (_settled), which the caller must do
- * before the next piece. If there is no memory, an event in parts passes unchanged, and no
- * fingerprint is moved. */
+/* Takes bytes off the front of `in`, and sets `out` to the next bytes for the client. False: there
+ * are none, and `in` is used up. `out` is valid as long as `in`. If `handed` is set, `out` is valid
+ * until the caller releases it (_settled), which the caller must do before the next piece. If there
+ * is no memory, an event in parts passes unchanged, and no fingerprint is moved. */
 bool http_usage_cut_next(struct http_usage_cut *c, struct slice *in, struct slice *out);
 static inline void http_usage_cut_settled(struct http_usage_cut *c)
 {

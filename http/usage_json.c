@@ -27,7 +27,7 @@ enum level {
 /* Meaning of the next value. */
 enum slot {
     SKIP,
-    ENTER, /* an object or array that opens the level in the slot */
+    ENTER, /* an object or array that opens the level in `enters` */
     TOKEN, /* a value that has tokens unless it is empty */
     ID,
     TYPE, /* type of the event */
@@ -37,8 +37,8 @@ enum slot {
     STOP,   /* the stop reason of Anthropic's message */
     STATUS, /* status of a response */
     KIND,   /* type of an error, in a word */
-    CODE,   /* the status in an error, or a word */
-    ABORT,  /* a status or a word, whose presence makes the object an error */
+    CODE,   /* an error's HTTP status, or a word for it */
+    ABORT,  /* a status: from 400 on, the answer is an error */
     SEQUENCE,
     FIGURE, /* FIGURE + n: seen[n] */
 };
@@ -349,7 +349,7 @@ static void on_number(struct http_usage *u)
     else if (u->slot == SEQUENCE)
         u->sequence_number = value;
     else if (value >= 400 &&
-             value < 600) /* beside an answer's own members, "error" must be there as well */
+             value < 600) /* a code alone is no error: "error" must be there as well */
         u->error_status = (unsigned)value;
     u->error |= u->slot == ABORT && u->error_status != 0;
 }

@@ -112,7 +112,7 @@ struct net_actions {
     /* Closes a host; no event follows. */
     void (*close_host)(struct net_host *host);
 
-    /* Begins a connection with TCP keep-alive. Returns a shortage (enum net_shortage). Returns
+    /* Begins a connection with TCP keep-alive. Errors: those of a shortage (enum net_shortage), and
      * ERR_CLOSED or ERR_UNREACHABLE for failures known at once. */
     int (*connect)(void *context, struct net_host *host, unsigned address, struct net_stream **out);
     /* Writes at most NET_PIECES_MAX pieces, as far as the kernel accepts them at once. Returns the

@@ -75,7 +75,8 @@ static void client_received(void *owner, struct slice bytes, uint64_t now_ms)
             client_close(c, true);
         return;
     }
-    if (bytes.at == c->room && c->exchange != NULL) { /* straight into the body */
+    if (bytes.at == c->room && c->exchange != NULL) { /* the network has read them straight into the
+                                                       * body */
         c->room = NULL;
         c->remaining -= bytes.len;
         if (exchange_body_read(c->exchange, bytes.len, c->remaining == 0))
@@ -104,7 +105,8 @@ static void client_ended(void *owner, int err, uint64_t now_ms)
 
 static void take_held(struct upstream *u);
 
-/* Continues with the received part of an answer, held back for a slow client. */
+/* Continues with the part of an answer that was received, but held back because the client was
+ * slow. */
 static void client_drained(struct exchange *x)
 {
     struct upstream *u = x->now.upstream;
@@ -208,7 +210,7 @@ static void on_upstream_connected(void *owner, int err, uint64_t now_ms)
 }
 
 /* Takes the answer from the received bytes and passes it on; output for the client is written at
- * once. `again`: from bytes held back earlier. */
+ * once. `again`: continues with bytes held back earlier. */
 static inline void take_answer(struct upstream *u, struct exchange *x, bool again)
 {
     struct client *c = x->client;
@@ -414,8 +416,9 @@ void proxy_run(struct proxy *p, uint64_t now_ms)
 }
 
 /* After a pause (a stopped process, a suspended machine) the answers that arrived meanwhile are
- * still unread. Nobody was slow, so all time limits move by the pause. No check begins, because the
- * connection may be closed by now. A loop that is late again and again is only slow. */
+ * still unread. Nobody was slow, so all time limits move by the pause. No probe begins in this
+ * tick, because kept-alive connections may have closed meanwhile. A loop that is late again and
+ * again is only slow. */
 void proxy_tick(struct proxy *p, uint64_t now_ms)
 {
     p->now_ms = now_ms;
@@ -496,12 +499,13 @@ void proxy_drain(struct proxy *p, bool closed, uint64_t now_ms)
     p->closed |= closed;
     for (struct client *c = p->clients.all; news && c != NULL; c = c->next) {
         struct exchange *x = c->exchange;
-        /* A prepared head, sent or held, promises the client another request. */
+        /* A prepared head, sent or held, tells the client that the connection will take another
+         * request. */
         bool promised = x != NULL && (x->now.status != 0 || x->alive);
         if (c->port == PROXY_PORT_CLIENT && x != NULL && !promised)
             c->last = true;
         else if (c->port == PROXY_PORT_CLIENT && x != NULL)
-            x->now.last_asked = true; /* if the answer is dropped */
+            x->now.last_asked = true; /* counts if the held answer is dropped */
         if (p->closed && BUG(DRAIN_CUTS) && c->exchange != NULL)
             exchange_drop(c, CLIENT_END_STOPPED, false);
         if (p->closed)

@@ -112,8 +112,8 @@ const char *proxy_peer(const struct net_stream *stream);
 void proxy_run(struct proxy *p, uint64_t now_ms);
 void proxy_tick(struct proxy *p, uint64_t now_ms);
 /* Returns the time of the next tick: PROXY_TICK_MS after the last tick if a request is open or
- * replicas are watched, otherwise the end of the next time limit. Each event may move this time
- * forward. O(1). */
+ * replicas are watched, otherwise the end of the next time limit. Each event may change this time.
+ * O(1). */
 uint64_t proxy_due_ms(const struct proxy *p);
 
 /* The first call (`closed` is false) reports the node as not ready, and from now on answers close

@@ -9,11 +9,11 @@ static void upstream_check(const struct upstream *u)
     CHECK(u->exchange == NULL || u->exchange->now.upstream == u);
     if (u->state != UPSTREAM_BUSY)
         return;
-    /* Held back only while the client is slow, or while a part is not decoded yet. */
+    /* Reading stops only while the client is slow, or while a received part is not decoded yet. */
     CHECK(u->reading || client_congested(u->exchange->client) || u->held_back);
     CHECK(!u->held_back || (!u->reading && u->exchange->now.unpack != NULL));
     CHECK(!u->held_back || (u->deadline.next == NULL) == client_congested(u->exchange->client));
-    /* All unsent bytes are present. */
+    /* All unsent bytes of the request's body are in memory. */
     const struct body *b = u->request->body;
     uint64_t held = 0;
     for (const struct segment *s = u->segment != NULL ? u->segment : b->first; s != NULL;

@@ -16,7 +16,8 @@
 
 enum {
     PROXY_PAUSE_MS = 1000,     /* a longer gap between two ticks: the process was stopped */
-    PROXY_LOOP_LOG_MS = 60000, /* between two log lines about requests in a circle of routers */
+    PROXY_LOOP_LOG_MS = 60000, /* shortest time between two log lines about requests in a circle of
+                                * routers */
     PROXY_JOIN_BYTES = 16384,  /* up to this size copying is cheaper than a list of pieces */
 };
 
@@ -59,14 +60,15 @@ enum proxy_limit {
     PROXY_FETCH_SGLANG,  /* SGLang's health check, which generates a token */
     PROXY_FETCH_CONNECT, /* a probe connects to a down replica */
     PROXY_FETCH_PATIENT, /* control requests (node/proxy/own/control.h) */
-    PROXY_FETCH_FAILED,  /* the probe has failed, but `done` must not be called within the call */
+    PROXY_FETCH_FAILED,  /* the probe has failed, but `done` must not be called within
+                          * fetch_ask() */
     PROXY_LIMITS,
 };
 
 struct proxy {
     struct proxy_config config;
-    uint64_t now_ms; /* of the present event */
-    uint64_t due_ms; /* time of the next tick: no time limit ends earlier */
+    uint64_t now_ms; /* time of the present event */
+    uint64_t due_ms; /* no armed time limit ends before this time */
     uint64_t started_ms;
     uint64_t ticked_ms;
     uint64_t resumed_ms; /* end of the last pause of the process; 0: none yet */

@@ -1,10 +1,10 @@
-/* Time and size limits from the settings, at the start and after changes; the end of time
- * limits. */
+/* Takes time and size limits from the settings, at the start and after changes. Runs time limits
+ * that have ended. */
 #include "base/err.h"
 #include "node/proxy/proxy_internal.h"
 
-/* Returns the limit of a queue needed even without a limit: for the order, or because a later limit
- * applies to requests under way. */
+/* Returns `ms`, or, if 0 means no limit, a time that never ends. For queues that are needed even
+ * without a limit: for their order, or because a limit set later applies to requests under way. */
 static uint64_t or_never(uint64_t ms)
 {
     return ms > 0 ? ms : UINT64_MAX / 4;

@@ -382,8 +382,9 @@ void client_resume_body(struct client *c)
 
 /* --- writing -------------------------------------------------------------------------------- */
 
-/* Nothing can be written any more. The connection closes at the next read, or when the current
- * write ends. If nothing is read or written, the time limit ends the connection. */
+/* Records that nothing can be written any more, and why. The connection closes at the next read, or
+ * when the current write ends. If nothing is read or written, the time limit ends the
+ * connection. */
 static void broke(struct client *c, enum client_end why)
 {
     c->broken = why;

@@ -1,5 +1,5 @@
-/* A connection on the client port or the admin port. Takes requests from the received bytes in
- * their order, gathers and writes answers, and detects a slow or vanished peer.
+/* A connection on the client port, the admin port or the probe port. Takes requests from the
+ * received bytes in their order, gathers and writes answers, and detects a slow or vanished peer.
  *
  *   HEAD ──> BODY ──> ANSWER ──> HEAD ...        pipelined requests wait in `in`
  *     └────────┴────────┴──> LINGER ──> closed   error sent; the peer may still be sending

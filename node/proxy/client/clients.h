@@ -32,7 +32,8 @@ struct client_door {
     unsigned surplus_max, admin_max;
     struct peers peers;
     struct ip_net *balancers; /* owned: load balancers with a PROXY header */
-    unsigned balancer_count;  /* 0: if proxy-protocol is on, all connections have a PROXY header */
+    unsigned balancer_count;  /* 0: no list; then with proxy-protocol all connections need a PROXY
+                               * header */
     uint64_t logged_ms;       /* last log line about a missing PROXY header; 0: never */
     unsigned unlogged;        /* connections without a PROXY header since `logged_ms` */
 };
@@ -49,7 +50,7 @@ struct client_gathered {
 
 struct proxy_clients {
     struct client *all;      /* open connections */
-    struct client *waiting;  /* clients with an arrived next request, the latest first */
+    struct client *waiting;  /* clients whose next request has arrived, the latest first */
     uint64_t slow_looked_ms; /* last search that found no slow upload */
     struct client_door door;
     struct client_gathered gathered; /* output of the present event */

@@ -23,7 +23,7 @@ struct feeds {
     struct kv_readers *readers;
     uint64_t looked_ms;
     struct feeds_of {
-        struct kv_source *sources; /* owned: endpoints as the process reported them */
+        struct kv_source *sources; /* owned: endpoints as the engine reported them */
         uint16_t count;
         /* Since then all of the cache is known by events; 0: not all is known. */
         uint64_t covers_ms;
@@ -31,7 +31,7 @@ struct feeds {
         uint8_t reading;  /* last logged enum kv_reading */
         uint8_t trouble;  /* last logged enum feeds_trouble */
         uint64_t heard;   /* number of subscriptions and messages so far */
-        uint64_t stored;  /* answers with stored blocks, when `heard` last rose */
+        uint64_t stored;  /* number of answers with stored blocks, when `heard` last rose */
         bool live;        /* node/route treats the events as live */
         bool held;        /* the engine is connected to this router */
         bool connects;    /* the feed is read over the engine's own connection */
@@ -310,7 +310,7 @@ static void note_heard(const struct proxy *p, unsigned slot)
     of->stored = node_router_events_stored(p->config.router, slot);
 }
 
-/* Returns the trouble of a feed to be read by this router. A feed is silent if no message came
+/* Returns the trouble of a feed that this router should read. A feed is silent if no message came
  * while KV_TALLY_MEMORY answers stored blocks. */
 static enum feeds_trouble trouble_of(const struct proxy *p, unsigned slot)
 {
@@ -348,7 +348,7 @@ static void log_trouble(const struct proxy *p, unsigned slot, const struct endpo
 
 /* --- the check of each second --------------------------------------------------------------- */
 
-/* Passes on an engine's connection if older than the feed. */
+/* Tells the reader that the engine is connected, if the connection is older than the feed. */
 static void connect_held(const struct proxy *p, unsigned slot)
 {
     struct kv_readers *readers = p->engines.feeds->readers;

@@ -17,12 +17,12 @@ struct fetch_connection {
     struct net_stream *stream;
     struct fetch *fetch; /* NULL: the connection is closing */
     struct buf out;      /* the request, which may have an API key */
-    struct buf in;       /* received bytes: of the head, then of the body */
-    struct buf body;     /* a chunked body, without the chunk headers */
+    struct buf in;       /* the received head, with body bytes that came along */
+    struct buf body;     /* the received body, without chunk headers */
     bool connected;
     bool writing;     /* the network reads `out` */
     uint64_t sent_ms; /* time of the request */
-    uint32_t address; /* an id of the pool's */
+    uint32_t address; /* the address's id in the pool */
     bool in_body;
     bool keep_alive;
     unsigned status;
@@ -179,16 +179,16 @@ static int feed_body(struct fetch_connection *c, struct slice in, bool *leftover
     return c->remaining == 0 ? 0 : ERR_AGAIN;
 }
 
-/* Notes an answer's time. If a health check makes the engine compute, the time says nothing about
- * the network. */
+/* Notes how long the answer took. If a health check makes the engine compute, the time says nothing
+ * about the network. */
 static void note_answer(const struct fetch_connection *c)
 {
     if ((c->fetch->pace & FETCH_SLOW) == 0)
         pool_answered(c->fetch->pool, c->proxy->now_ms - c->sent_ms);
 }
 
-/* Returns what feed_body() returns, or ERR_CLOSED: after a 408, because the server was about to
- * close the connection (RFC 9110, 15.5.9). */
+/* Returns what feed_body() returns, or ERR_CLOSED: after a 408 on a reused connection, because the
+ * server was about to close the connection (RFC 9110, 15.5.9). */
 static int feed(struct fetch_connection *c, struct slice bytes, bool *leftover)
 {
     if (c->in_body)

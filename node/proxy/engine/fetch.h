@@ -8,8 +8,9 @@
 #include "node/proxy/engine/pool.h"
 
 enum {
-    FETCH_BODY_MAX = 4 * 1024 * 1024,
-    FETCH_CONTROL_BODY_MAX = 256 * 1024, /* answer with FETCH_PATIENT: many run at once */
+    FETCH_BODY_MAX = 4 * 1024 * 1024,    /* bytes of an answer's body */
+    FETCH_CONTROL_BODY_MAX = 256 * 1024, /* bytes of an answer with FETCH_PATIENT: many requests run
+                                          * at once */
 };
 
 /* The time limits of a request; bits. */

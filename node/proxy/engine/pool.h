@@ -43,7 +43,7 @@ struct pool {
     int unresolved; /* why there is no address (net_found.err); ERR_TIMEOUT before an answer */
     uint64_t resolved_ms;
     struct upstream *all;
-    struct upstream *walked; /* next connection of a walk over all, during which some may close */
+    struct upstream *walked; /* next connection of a walk over `all`, during which some may close */
     struct upstream *idle;
     unsigned open_count;
     /* A shortage allows no new connection now (node/proxy/engine/shortage.h). */
@@ -59,8 +59,8 @@ struct pool {
      * connections, so `heard_ms` is unused there. */
     uint64_t heard_ms; /* the last byte of any kind */
     uint64_t token_ms; /* the last byte after the first token of an answer */
-    uint64_t begun_ms; /* of all answers with tokens, the last byte of the longest silent */
-    uint64_t busy_ms;  /* requests have been waiting since then without a break; 0: none */
+    uint64_t begun_ms; /* the last byte of the answer with tokens that has been silent longest */
+    uint64_t busy_ms;  /* since this time some request has always been waiting; 0: none waits */
     uint64_t asked_ms; /* the last time the watchdog asked for a sign of life */
     /* Last time the watchdog asked for a health check at the cost of a token. */
     uint64_t health_asked_ms;

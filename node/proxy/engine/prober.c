@@ -11,16 +11,16 @@ enum {
     EVENTS_INTERVAL_MS = 300000,
     SGLANG_HEALTH_FACTOR = 5,
     PING_INTERVAL_MS = 1000,
-    AWAITED_MIN_MS = 250, /* between two checks of a down replica; and up to as much again at
-                              random */
-    HELD_UP_MS = 500,     /* if a probe takes longer, due ones run on the second lane */
+    AWAITED_MIN_MS = 250, /* shortest time between two checks of a down replica; a random time of at
+                           * most this length is added */
+    HELD_UP_MS = 500,     /* if a probe takes longer, due probes run on the second lane */
     ASKED_MIN_MS = 250, /* between two probes of a kind: clients can cause them by invented names */
     RANKS_MIN_MS =
         1000, /* between two probes of the ranks: clients can cause them by refused pins */
     HUNG_UP_MIN_MS = 1000, /* between two model probes caused by closed connections */
 };
 
-/* Returns the probes' API key and the key's version; 0: there is no key. */
+/* Returns the probes' API key. `*version`: the key's version; 0: there is no key. */
 static struct slice replica_key(const struct proxy *proxy, unsigned *version)
 {
     *version = 0;
@@ -57,7 +57,7 @@ static uint64_t health_interval(const struct prober_probe *p)
     return costs ? usual * SGLANG_HEALTH_FACTOR : usual;
 }
 
-/* The interval for probes without a useful answer from this type of engine. */
+/* The interval of probes that are not sent, because this type of engine gives no useful answer. */
 static const uint64_t never_ms = UINT64_MAX / 2;
 
 static uint64_t interval(const struct prober_probe *p, enum node_probe kind)
@@ -211,8 +211,8 @@ static void key_changed(struct prober_probe *p)
     }
 }
 
-/* Returns the longest due kind of probe, so that frequent probes do not starve others. NODE_PROBES:
- * none is due. */
+/* Returns the kind of probe that has been due longest, so that frequent probes do not starve
+ * others. NODE_PROBES: none is due. */
 static enum node_probe longest_due(const struct prober_probe *p, uint64_t now)
 {
     enum node_probe longest = NODE_PROBES;
@@ -355,7 +355,8 @@ bool prober_look(struct proxy *proxy)
             prober_ask_models(proxy, i);
         any |= lists_soon(p);
     }
-    for (unsigned i = 0; i < count && any; i++) { /* with none up, requests try down replicas */
+    for (unsigned i = 0; i < count && any; i++) { /* if none is up, requests do not wait: they try
+                                                   * down replicas */
         if (prober->probes[i].active && !prober->probes[i].was_up)
             seek(&prober->probes[i]);
     }

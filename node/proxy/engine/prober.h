@@ -52,8 +52,8 @@ void prober_hung_up(struct proxy *proxy, unsigned replica);
 void prober_process_gone(struct proxy *proxy, unsigned replica);
 /* Probes the health soon, at no cost for the engine. */
 void prober_ask_health(struct proxy *proxy, unsigned replica);
-/* Returns the time since which probes have been waiting for an answer; 0: none waits. `*any_ms`:
- * probes answered at once by any live server. `*health_ms`: a health check. */
+/* Sets the times since which probes have been waiting for an answer; 0: none waits. `*any_ms` is
+ * for probes that any live server answers at once, `*health_ms` for the health check. */
 void prober_waits(const struct proxy *proxy, unsigned replica, uint64_t *any_ms,
                   uint64_t *health_ms);
 

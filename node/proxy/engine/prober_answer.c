@@ -9,7 +9,7 @@
 #include "node/replica/model.h"
 #include "node/settings/statuses.h"
 
-/* The arguments of fetch_done() (fetch.h), and the probe. */
+/* The arguments of fetch_done (fetch.h), and the probe's lane. */
 struct answer {
     const struct prober_lane *lane;
     int err;
@@ -27,7 +27,7 @@ void prober_events_soon(struct prober_probe *p)
 {
     uint64_t begun_ms = p->begun_ms[NODE_PROBE_EVENTS], *due_ms = &p->due_ms[NODE_PROBE_EVENTS];
     uint64_t soon_ms =
-        begun_ms > 0 ? begun_ms + PROBER_EVENTS_MIN_MS : 3; /* after the other probes */
+        begun_ms > 0 ? begun_ms + PROBER_EVENTS_MIN_MS : 3; /* the other probes are due at 0 to 2 */
     if (begun_ms == 0 || *due_ms > soon_ms)
         *due_ms = soon_ms;
 }
@@ -396,9 +396,9 @@ static void server_info_done(struct prober_probe *p, const struct answer *a)
     node_router_context_told(proxy->config.router, p->replica, context_tokens);
     (void)node_router_scraped(proxy->config.router, p->replica, &scrape, proxy->now_ms);
     if (scrape.ranks < 2 && !p->metrics_missing)
-        return; /* as in the metrics */
+        return; /* the number of ranks comes from the metrics */
     for (unsigned i = 0; i < scrape.ranks; i++)
-        p->prober->ranks[i] = scrape; /* all have the same size */
+        p->prober->ranks[i] = scrape; /* all ranks have caches of the same size */
     node_router_ranks_scraped(proxy->config.router, p->replica, p->prober->ranks, scrape.ranks,
                               proxy->now_ms);
 }

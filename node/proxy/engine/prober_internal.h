@@ -10,7 +10,7 @@ enum {
     PROBER_MODELS_INTERVAL_MS = 10000,
     PROBER_RESOLVE_INTERVAL_MS = 30000,
     PROBER_EVENTS_MIN_MS = 10000, /* between two probes for sources of KV events */
-    PROBER_LANES = 2,             /* probes of a replica at a time */
+    PROBER_LANES = 2,             /* most probes of a replica at a time */
 };
 
 /* A lane: a probe under way, and the connection. While the probe on the first lane waits long for

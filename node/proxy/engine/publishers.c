@@ -186,7 +186,8 @@ static bool is_taken(const struct publisher *c, int slot)
     return false;
 }
 
-/* Returns the connection's replica, even if the replica's events are not read; NOBODY: none. */
+/* Returns the only replica that fits the connection, even if the replica's events are not read;
+ * NOBODY: none or several fit. `*drop`: the reason to drop the messages, or DROP_NOT. */
 static int find(const struct publisher *c, enum drop *drop)
 {
     const struct node_router *r = c->proxy->config.router;
@@ -464,7 +465,8 @@ void publishers_close(struct proxy *p)
 
 /* --- metrics -------------------------------------------------------------------------------- */
 
-/* NEW: the handshake is not complete. READY: no message has belonged to a replica yet. */
+/* NEW: the handshake is not complete. READY: no message has belonged to a replica yet. READ: the
+ * events of a replica are read. */
 enum { NEW, READY, READ, STATES };
 static const char *const state_texts[STATES] = {[NEW] = "new", [READY] = "ready", [READ] = "read"};
 

@@ -164,7 +164,8 @@ void upstream_resume(struct upstream *u);
 
 /* --- the end -------------------------------------------------------------------------------- */
 
-/* Closes a failed connection. Returns the failure to count. */
+/* Closes a failed connection. Returns the failure to count: UPSTREAM_STALE if the engine had
+ * probably closed a reused connection before the request came, otherwise `failure`. */
 enum upstream_failure upstream_fail(struct upstream *u, enum upstream_failure failure);
 /* Called when the exchange gives up the connection. Closes the connection unless already in the
  * pool. */

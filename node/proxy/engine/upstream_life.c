@@ -71,8 +71,9 @@ void upstream_flush_pool(struct pool *pool)
 
 /* --- opening -------------------------------------------------------------------------------- */
 
-/* Closes an idle connection to end a shortage: first of this pool. Without one, and if the shortage
- * is not of ports, closes the longest idle of all pools. Returns false if there is none. */
+/* Closes an idle connection to end a shortage: one of this pool; if there is none and the shortage
+ * is not of ports, the longest idle connection of all pools. Returns false if no connection is
+ * idle. */
 static bool make_room(struct pool *pool, int shortage)
 {
     struct upstream *idle = pool->idle;

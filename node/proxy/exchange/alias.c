@@ -106,7 +106,8 @@ static unsigned first_up(const struct exchange *x, const struct targets *t, unsi
     return t->count;
 }
 
-/* Notes the alias in the request, if any, and the conversation, which later steps need. */
+/* Returns the alias that the body names; NULL: none. Stores the alias's name in `x`, and a hash of
+ * the alias and the conversation, which selects the model. */
 static struct node_alias *note(struct exchange *x)
 {
     struct slice name = exchange_body_model(x);
@@ -119,7 +120,7 @@ static struct node_alias *note(struct exchange *x)
     return alias;
 }
 
-/* Returns the first model to try. */
+/* Returns the model to try first, and stores its position in x->alias_at. */
 static struct slice pick(struct exchange *x, const struct node_alias *alias)
 {
     const struct targets t = targets_of(x, alias);

@@ -1,4 +1,5 @@
-/* The real model of an alias: read from the body for the engine, and counted at the end. */
+/* Reads the model from the body for the engine, where an alias is replaced by the real model.
+ * Counts requests by real model at the end. */
 #include "http/multipart.h"
 #include "node/proxy/exchange/exchange_internal.h"
 #include "node/settings/aliases.h"

@@ -8,7 +8,7 @@
 #include "http/answer.h"
 #include "node/proxy/engine/probe.h"
 
-/* Returns the reason for an error with this status. */
+/* Returns the usual reason for an error with this status. */
 static enum refusal refusal_of(unsigned status)
 {
     static const struct {
@@ -48,8 +48,8 @@ static void count_refusal(struct exchange *x)
         x->proxy->stats.requests_refused[x->refusal]++;
 }
 
-/* Writes header lines with the reason for the router's own error, and the setting behind the
- * error. */
+/* Writes header lines with the reason for the router's own error, and the setting behind the error.
+ * Returns the number of lines. */
 static size_t say_why(const struct exchange *x, struct http_line *lines)
 {
     size_t n = 0;
@@ -96,8 +96,8 @@ static void say_error(const struct exchange *x, struct http_error *e, char out[E
 
 void exchange_event_say(const struct exchange *x, struct http_error *e, char out[EXCHANGE_WORDS])
 {
-    /* Programs do not see the status. Programs that read "code" repeat after 503, and Anthropic's
-     * after an overload. */
+    /* Client programs see no HTTP status in an event. Those that read "code" repeat after 503.
+     * Anthropic's repeat after the type of an overload, which 503 gives. */
     if (e->status >= 500 && is_transient(x, e->status))
         e->status = 503;
     say_error(x, e, out);
@@ -278,7 +278,8 @@ void exchange_endless_end(struct exchange *x)
     exchange_finish(x);
 }
 
-/* `type`: the type of the engine's error; empty: the status decides. */
+/* Answers with an error and these header lines. `type`: the type of the engine's error; empty: the
+ * status decides. */
 static void answer_error_lines(struct exchange *x, unsigned status, const char *type,
                                struct slice param, const char *text, const struct http_line *lines,
                                size_t count)
@@ -293,7 +294,8 @@ static void answer_error_lines(struct exchange *x, unsigned status, const char *
     answer(x, &a, &error);
 }
 
-/* `replica`: the replica at fault; empty: the router itself. */
+/* Answers with an error, and with header lines for Retry-After and the replica. `replica`: the
+ * replica at fault; empty: the router itself. */
 static void answer_error_text(struct exchange *x, unsigned status, const char *type,
                               struct slice param, const char *text, struct slice replica)
 {

@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "http/forward.h"
 
-enum { ROOT_MAX = 256 }; /* longest root path of engines with which replicas are asked */
+enum { ROOT_MAX = 256 }; /* if the engines' root path is longer, replicas are not asked */
 
 /* Returns true if the id has only characters that engines use. Others must not get into a path. */
 static bool is_plain(struct slice id)
