@@ -495,7 +495,6 @@ static void skip_token(struct http_skim *s, enum http_json_token token)
     }
 }
 
-/* If the innermost container is an array, sets the slot of the array's next element. */
 static void set_element_slot(struct http_skim *s)
 {
     switch ((enum kind)frame_top(s)->kind) {

@@ -238,7 +238,7 @@ static void count_retry(struct exchange *x, enum verdict_reason why)
     }
 }
 
-/* Returns ERR_* as upstream_start(). */
+/* Sends the request, or x->question, to the booked replica. Returns ERR_* as upstream_start(). */
 static int start_upstream(struct exchange *x, bool fresh)
 {
     const struct upstream_request *request = x->asking ? &x->question : &x->request;
@@ -375,14 +375,14 @@ bool exchange_look_after(struct exchange *x)
     x->looked_after = true;
     exchange_release_booking(x, NODE_OUTCOME_REJECTED);
     exchange_hang_up(x);
-    exchange_forget_answer(x); /* with the held part and the time limit */
+    exchange_forget_answer(x); /* also drops the held part and its time limit */
     proxy_arm(x->proxy, PROXY_LISTS, &x->deadline);
     return true;
 }
 
-/* Returns true if the model lists should be read before the request is sent. The only possible
- * replica may have a new engine since the last list, or has sent no list. Another replica may serve
- * the model by now. */
+/* Returns true if the model lists should be read before the request is sent: the chosen replica may
+ * run another engine since the last list, or was chosen as a guess, without a list. Another replica
+ * may serve the model by now. */
 static bool needs_lists(const struct exchange *x)
 {
     const struct node_router *router = x->proxy->config.router;

@@ -132,8 +132,8 @@ void exchange_describe(const struct exchange *x, struct node_request *out)
         out->replica_wanted = node_affinity_get(x->proxy->config.affinity, stored);
 }
 
-/* Looks for a longer context. If a refused request fits the listed context, other replicas' lists
- * need not be outdated. */
+/* Does not ask for new lists if the refused request fits this replica's listed context: then the
+ * refusal is no sign that other replicas' lists are outdated. */
 enum node_longer exchange_longer(const struct exchange *x, const struct node_request *request)
 {
     struct node_router *router = x->proxy->config.router;

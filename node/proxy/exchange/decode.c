@@ -72,7 +72,8 @@ static bool refuse(struct exchange *x, int err)
     return false;
 }
 
-/* Counts a decoder's memory towards the limit for bodies. */
+/* Counts a decoder's memory of `bytes` towards the limit for bodies. `*counted`: the bytes counted
+ * so far. Returns false if the limit is exceeded. */
 static bool charge(struct exchange *x, size_t bytes, size_t *counted)
 {
     if (bytes <= *counted)

@@ -67,7 +67,8 @@ bool exchange_time_left(struct exchange *x);
 void exchange_stall_cut(struct exchange *x);
 /* Called when request-timeout has passed. Ends the exchange. */
 void exchange_late(struct exchange *x);
-/* Returns true if the request has no token yet and another replica is up and not avoided. */
+/* Returns true if a request without a token may move to another replica: retries-max and the retry
+ * budget permit an attempt, and another replica is up and not avoided. */
 bool exchange_may_move(struct exchange *x);
 /* Returns true if the engine counts the request at once, because the body has nothing to prepare:
  * no picture, no sound, no grammar. Returns false in uncertain cases. Reads the body only once. */

@@ -52,8 +52,8 @@ void exchange_count_event(struct exchange *x)
 
 /* --- ends by the engine --------------------------------------------------------------------- */
 
-/* Returns the outcome by an error's status. A full queue or a refused request does not count as an
- * engine's failure. */
+/* Returns the replica's outcome by the status of its error event. A full queue or a refused request
+ * does not count as an engine's failure. */
 static enum node_outcome outcome_of(unsigned error_status)
 {
     if (error_status == 429 || error_status == 503)

@@ -29,8 +29,8 @@ static bool refuse_field(struct exchange *x, struct slice field)
     return refuse(x, field, text);
 }
 
-/* Refuses a request id. `found`: the part with an engine's name; NULL: the id was too long to
- * examine. */
+/* Refuses a request id. `found`: the part that introduces an engine's address; NULL: the id was too
+ * long to examine. */
 static bool refuse_id(struct exchange *x, struct slice field, const char *found)
 {
     char text[192];

@@ -133,8 +133,8 @@ static void tell_end(const struct exchange *x, enum node_outcome outcome,
     node_decisions_end(p->config.decisions, x->now.decision.number, &end, p->now_ms);
 }
 
-/* From any phase of a later attempt, a stored rejection may become the held answer again
- * (exchange_answer_kept()). */
+/* The permitted steps between phases: [from][to]. A stored rejection may become the held answer
+ * again from any phase of a later attempt (exchange_answer_kept()). */
 static const bool phase_follows[ATTEMPT_PHASES][ATTEMPT_PHASES] = {
     [ATTEMPT_NONE] = {[ATTEMPT_CHOSEN] = true, [ATTEMPT_HELD] = true},
     [ATTEMPT_CHOSEN] = {[ATTEMPT_NONE] = true, [ATTEMPT_SENT] = true, [ATTEMPT_HELD] = true},

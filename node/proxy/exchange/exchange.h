@@ -66,7 +66,8 @@ struct exchange_doubt {
 /* A rejection (4xx) that is stored while another replica is tried (kept.c, reject.c). */
 struct exchange_kept {
     bool open;
-    /* The text depends on the replica: another answer is no evidence against the replica. */
+    /* The text depends on the replica: another replica's different answer is no evidence against
+     * it. */
     bool says_why;
     bool is_error; /* `bytes` has only type and message: the rejection was an event, or too long */
     /* The rejection was too long to store. A second rejection, by another replica, goes to the
@@ -199,7 +200,7 @@ struct exchange {
     bool reached;      /* a part of the request was sent */
 
     /* The choice, and the attempts so far. */
-    bool plain_known, plain;      /* exchange_is_plain() */
+    bool plain_known, plain;      /* result of exchange_is_plain(), once known */
     struct admission_answer plan; /* admission's last answer, which has the next attempt */
     /* The replica with the stored response is unknown: after a 404 the next replica is asked. */
     bool asking_around;

@@ -12,12 +12,13 @@
 
 /* Returns true if bodies on such a path carry a prompt. */
 bool exchange_carries_prompt(enum http_path_kind kind);
-/* These return true if the head's Content-Type is a form (multipart or urlencoded), or
- * multipart. */
+/* These return true if the head's Content-Type is multipart/form-data, any multipart type, or
+ * JSON. */
 bool exchange_is_form(const struct http_head *head);
 bool exchange_is_multipart(const struct http_head *head);
 bool exchange_is_json(const struct http_head *head);
-/* Returns true if bodies on such a path may name a model, as JSON or as a form. */
+/* Returns true if bodies on such a path carry no prompt, but may name a model, as JSON or as a
+ * form. */
 bool exchange_names_model(enum http_path_kind kind);
 /* Returns true if requests on such a path only compute and change nothing, so repeating them is
  * harmless. */
@@ -111,7 +112,8 @@ void exchange_answer_engine_error(struct exchange *x, unsigned replica, unsigned
 void exchange_answer_upgrade(struct exchange *x);
 /* Returns the error form of the path's API. */
 enum http_error_form exchange_error_form(const struct exchange *x);
-/* Bytes of the longest message (512) with the added words, and of the added words. */
+/* EXCHANGE_WORDS: most bytes of a message (512) with the added words. EXCHANGE_WORDS_ADDED: most
+ * bytes of the added words. */
 enum { EXCHANGE_WORDS = 640, EXCHANGE_WORDS_ADDED = 100 };
 /* Adds to an error event the words by which client programs decide to repeat a request: a type, and
  * a text after the message. `out` has the new message. */
@@ -131,7 +133,7 @@ bool exchange_preflight(struct exchange *x, const struct http_head *head);
 
 /* --- ending.c -------------------------------------------------------------------------------- */
 
-/* The names of a kind of failed attempt. */
+/* How a kind of failed attempt is logged, counted and retried. */
 struct exchange_failure {
     const char *what;  /* the failure in the log */
     const char *cause; /* the cause of a cut answer in the metrics */
@@ -295,8 +297,9 @@ MUST_USE int exchange_ask(struct exchange *x);
 /* Commits the answer before the first bytes go to the client. There are no retries any more, so
  * sent bytes of the request need not be kept. */
 void exchange_answering(struct exchange *x);
-/* Returns the reason for which a retry counts. A refusal during a drain does not count against the
- * budget while another replica is healthy. If all drained, each request would try each replica. */
+/* Returns the reason to count for a retry: RETRY_ERROR in place of RETRY_DRAINS if no other replica
+ * is healthy, otherwise `why`. RETRY_DRAINS counts neither against retries-max nor against the
+ * budget, so if all replicas drained, each request would try one replica after the other. */
 enum verdict_reason exchange_retry_reason(struct exchange *x, enum verdict_reason why);
 /* Returns true if the bytes sent so far, retries-max and the retry budget allow to send the request
  * again. */

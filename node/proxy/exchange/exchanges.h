@@ -6,7 +6,8 @@
 #include "node/kv/budget.h"
 
 enum {
-    PROXY_RETRY_WAITS = 4,            /* different back-offs: 20 to 200 ms, up to the next tick */
+    PROXY_RETRY_WAITS = 4,            /* different back-offs: 20 to 150 ms, and up to 50 ms until a
+                                       * tick */
     PROXY_FIRST_TOKEN_MIN_MS = 30000, /* minimum of upstream-first-token-timeout "auto" */
     /* Maximum of upstream-first-token-timeout "auto", unless the predicted wait is long
      * (patience.c). */

@@ -191,7 +191,9 @@ bool exchange_judge_answer(struct exchange *x, const struct verdict_judgement *j
     return true;
 }
 
-/* Asks each replica at most once, because the question has no body. */
+/* Tries the next replica after a 404 in the search for a stored response. Returns false if there is
+ * none. No limit on retries applies: the request has no body, and each replica is asked at most
+ * once. */
 static bool is_asked_around(struct exchange *x, unsigned status)
 {
     return x->asking_around && status == 404 && !exchange_is_committed(x) &&
@@ -269,7 +271,7 @@ static void give_up(struct exchange *x, enum upstream_failure failure, enum node
         answer_failure(x, failure, outcome);
 }
 
-/* Asks another replica. */
+/* Moves the request to another replica. If none can be chosen, answers with the reason. */
 static void ask_another(struct exchange *x, enum upstream_failure failure,
                         enum node_outcome outcome)
 {

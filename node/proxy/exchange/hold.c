@@ -67,7 +67,8 @@ static struct slice held_body(const struct exchange *x)
     return slice_skip(buf_slice(&x->now.held), x->now.held_head);
 }
 
-/* Takes over the gathered bytes. */
+/* Moves the gathered bytes to the held ones. Returns false if more than `max` bytes of the body
+ * would be held, or if there is no memory. */
 static bool keep(struct exchange *x, size_t max)
 {
     size_t bytes = x->now.held.len - x->now.held_head + client_gathered_bytes(x->client);
@@ -119,8 +120,9 @@ bool exchange_hold_sign(struct exchange *x)
 
 /* --- judging -------------------------------------------------------------------------------- */
 
-/* Returns true if the next replica may be asked. Each is asked at most once, and computes nothing,
- * so only the sending of a large body is a cost. */
+/* Returns true if the next replica may be asked. `known`: some replica is known to serve the model.
+ * Each replica is asked at most once, and computes nothing, so only the sending of a large body is
+ * a cost. */
 static bool may_ask_another(const struct exchange *x, bool known)
 {
     return !x->dropped && (known || x->request.body->bytes <= EXCHANGE_ASK_BYTES ||
@@ -173,7 +175,7 @@ static bool judge_adapter(struct exchange *x)
 }
 
 /* Tries a replica with a longer context, once, and again if a model list has shown a longer context
- * since. */
+ * since. Returns true if another answer replaces the rejection. */
 static bool judge_context(struct exchange *x, const struct node_engine_error *said)
 {
     struct node_router *router = x->proxy->config.router;

@@ -26,7 +26,8 @@ static bool is_clients(const struct exchange *x)
     return (said == NODE_HOST_CLIENT || BUG(HOST_OF_CLIENT)) && x->host_len > 0;
 }
 
-/* Empty: the pool has no address, and nothing can be sent there. */
+/* Returns the Host of the replica's URL. Empty: the replica has no open pool, and nothing can be
+ * sent there. */
 static struct slice authority(const struct exchange *x)
 {
     const struct pool *pool = &x->proxy->engines.pools[x->now.decision.server];

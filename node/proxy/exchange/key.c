@@ -102,7 +102,7 @@ static bool is_plain(struct slice path)
     return true;
 }
 
-/* Refuses an engine's list of jobs, which has those of all clients. */
+/* Refuses an engine's list of jobs, which has the jobs of all clients. */
 static bool refuse_jobs(struct exchange *x)
 {
     access_note_refusal(x->proxy->config.access, x->key, ACCESS_OTHER_RESPONSE);

@@ -77,7 +77,8 @@ bool exchange_owner_refuse(struct exchange *x, struct slice id, struct slice par
     return refuse(x, id, param);
 }
 
-/* Returns the client's own id for the response (vLLM, SGLang). */
+/* Returns the id that the client chose for the response, by request_id (vLLM, SGLang); empty:
+ * none. */
 static struct slice chosen_id(const struct exchange *x)
 {
     bool chooses = x->route.kind == HTTP_PATH_RESPONSES && x->skimming;

@@ -1,12 +1,14 @@
-/* Time limits of an answer, the wait for the first token, and how a passed limit counts for the
- * replica. */
+/* Decides how long to wait for a replica's answer and its first token, and what follows when a time
+ * limit has passed. */
 #include "base/number.h"
 #include "node/proxy/exchange/exchange_internal.h"
 
 #include <math.h>
 
-/* Factors of upstream-first-token-timeout "auto". Predictions may be far off, and leaving an engine
- * just before the answer costs a client more than waiting. */
+/* upstream-first-token-timeout "auto" is token_ttft_times the predicted time to first token. The
+ * minimum is PROXY_FIRST_TOKEN_MIN_MS. The maximum is PROXY_FIRST_TOKEN_MAX_MS, or
+ * token_ttft_times_max the predicted time if that is longer. Predictions may be far off, and
+ * leaving an engine just before the answer costs a client more than waiting. */
 static const double token_ttft_times = 10, token_ttft_times_max = 3;
 
 bool exchange_replica_moves(const struct exchange *x)
@@ -30,8 +32,8 @@ static uint64_t later(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Returns the time without a byte, and without a sign of work on any request. Pauses of the router
- * itself do not count. */
+/* Returns how long the replica has sent no byte of this answer, and shown no sign of work on any
+ * request. Pauses of the router itself do not count. */
 static uint64_t silence_ms(const struct exchange *x)
 {
     const struct proxy *p = x->proxy;
@@ -49,8 +51,8 @@ static uint64_t idle_wait_ms(const struct exchange *x)
                : PROXY_IDLE_BLIND_MS;
 }
 
-/* Returns true if the router computes the passed limit ("auto"), and the silence is still
- * shorter. */
+/* Returns true if the wait should go on: the setting of the passed limit is "auto", and the silence
+ * is still shorter than the limit that the router computes. */
 static bool may_come(const struct exchange *x)
 {
     const struct node_options *o = x->proxy->config.options;

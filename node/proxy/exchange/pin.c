@@ -9,7 +9,8 @@
 #include "http/forward.h"
 #include "node/replica/rank.h"
 
-/* Returns the engines that ignore the pin in such requests (vLLM 0.11.1 to 0.32, SGLang 0.5). */
+/* Returns the engines that ignore the pin in such requests, a bit each (vLLM 0.11.1 to 0.32, SGLang
+ * 0.5). */
 unsigned exchange_unpinned(const struct exchange *x)
 {
     const unsigned all = ~0u, all_but_sglang = ~(1u << NODE_ENGINE_SGLANG);
@@ -37,8 +38,8 @@ static void pin_head(struct exchange *x, int rank)
         http_forward_field_set(&x->request.head, SLICE(NODE_RANK_HEADER), slice_of_cstr(digits)));
 }
 
-/* Returns true if the body has fields. A field before none would leave an extra comma. The engine
- * itself should report the mistake in such a body. */
+/* Returns true if the body has fields. In a body without fields, the rank's field would leave an
+ * extra comma. The engine itself should report the mistake in such a body. */
 static bool has_fields(const struct body *body, size_t behind_brace)
 {
     const struct segment *first = body->first;

@@ -5,7 +5,7 @@
 
 /* Seconds until a browser must ask again, as in engines (Starlette). */
 static const struct slice max_age = SLICE("600");
-/* All, as in engines: so a page can read the 405 to a wrong method. */
+/* All methods, as in engines: so a page can read the 405 to a wrong method. */
 static const struct slice methods = SLICE("DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT");
 
 bool exchange_preflight(struct exchange *x, const struct http_head *head)

@@ -126,7 +126,7 @@ static void log_caught(const struct exchange *x, unsigned replica, unsigned stat
               LOG_CSTR("status", text), LOG_CSTR("path", x->path), LOG_STR(word, by));
 }
 
-/* Judges a second rejection. Returns true if the first answer goes to the client, or a third
+/* Judges a second rejection. Returns true if the first rejection goes to the client, or a third
  * replica is asked. */
 static bool judge_second(struct exchange *x, const struct node_rejection *what)
 {

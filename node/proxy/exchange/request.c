@@ -88,7 +88,7 @@ static bool refuse_path(struct exchange *x)
     return false;
 }
 
-/* Returns true for the first half of a WebSocket (RFC 6455, section 4.1). Also recognizes
+/* Returns true for a request to open a WebSocket (RFC 6455, section 4.1). Also recognizes
  * Sec-WebSocket-Key, because most proxies remove Upgrade, a field for the next hop. */
 static bool is_websocket(const struct http_head *head)
 {
@@ -207,7 +207,9 @@ static void read_form(struct exchange *x, const struct http_head *head)
     x->undecided = !known && !exchange_is_multipart(head);
 }
 
-/* Chooses between a replica and an answer here (x->local). ERR_NOMEM. */
+/* If the router answers (x->local), stores the head. Otherwise notes what the head says for
+ * routing, decides how the body is read, and writes the head for a replica. ERR_NOMEM,
+ * ERR_LIMIT. */
 static int read_head(struct exchange *x, const struct http_head *head, bool has_body)
 {
     if (x->local) {
@@ -334,7 +336,8 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* Checks the first byte of a body for an object. Returns false if answered. */
+/* Decides by a body's first byte, after white space, if the body is read as an object. Returns
+ * false if answered. */
 static bool decide(struct exchange *x, struct slice added)
 {
     size_t i = 0;
@@ -387,7 +390,7 @@ static bool add_coded(struct exchange *x, struct slice bytes)
 static bool add_body(struct exchange *x, struct slice bytes)
 {
     const struct client *c = x->client;
-    if (x->local && !x->to_all) { /* mostly possible without a key: nothing is stored */
+    if (x->local && !x->to_all) { /* such requests mostly need no key: nothing is stored */
         x->request.body->bytes += bytes.len;
         return body_grew(x, bytes);
     }
@@ -405,7 +408,7 @@ static bool add_body(struct exchange *x, struct slice bytes)
     return body_grew(x, bytes);
 }
 
-/* Prepares a complete and allowed body. */
+/* Prepares the prompt of a complete body, after all checks. */
 static void take_prompt(struct exchange *x)
 {
     exchange_render(x);
@@ -457,8 +460,9 @@ bool exchange_request(struct client *c, const struct client_input *in)
     return in->end && c->exchange == x && complete(x);
 }
 
-/* Reserves memory in proportion to received bytes: promised bytes get at most as much again, or
- * ROOM_BYTES. */
+/* Reserves memory for the bytes still expected, in proportion to the received bytes: at most as
+ * many again. If so many are expected, at least ROOM_BYTES and at most PROXY_READ_BYTES are
+ * reserved at a time. */
 struct slice exchange_body_room(struct exchange *x, uint64_t expected)
 {
     if (x->local || x->decoder != NULL)

@@ -4,7 +4,7 @@
 #include "base/check.h"
 #include "node/proxy/exchange/suspect.h"
 
-/* Returns the form of the answer; -1: a form without tokens. */
+/* Returns the answer's form (enum http_usage_form); -1: another form, which has no tokens. */
 static int form_of(const struct http_head *head)
 {
     static const struct {
@@ -54,8 +54,8 @@ static void note_first_token(struct exchange *x)
                                x->now.first_byte_ms);
 }
 
-/* Returns true for a "later" (429, 503) without a time, as from engines: the router adds the
- * time. */
+/* Returns true for a 429 or 503 without Retry-After, as engines send them: the router adds the
+ * field. */
 static bool lacks_retry_after(const struct http_head *head)
 {
     return (head->status == 429 || head->status == 503) &&
@@ -135,7 +135,8 @@ static bool cuts_ids(const struct exchange *x)
     return x->ids != NULL && x->ids->cuts;
 }
 
-/* Called when the gathered bytes were written, or copied. */
+/* Called when the gathered bytes were written, or copied: the memory of the cuts may be used
+ * again. */
 static void settled(struct exchange *x)
 {
     http_usage_cut_settled(&x->now.cut);

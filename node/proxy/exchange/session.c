@@ -1,4 +1,5 @@
-/* The conversation of a request, as named by the client. */
+/* Finds the conversation of a request: by the session that the client names, otherwise by the
+ * prompt's beginning or by the client. */
 #include <string.h>
 
 #include "base/check.h"
@@ -40,8 +41,9 @@ void exchange_read_session(struct exchange *x, const struct http_head *head)
     }
 }
 
-/* Reads {"device_id":...,"account_uuid":...,"session_id":"..."}, a string from Claude Code. `out`
- * has EXCHANGE_SESSION_MAX bytes and HTTP_JSON_SLACK. Empty: another text. */
+/* Returns session_id of {"device_id":...,"account_uuid":...,"session_id":"..."}, a string from
+ * Claude Code. `out` has EXCHANGE_SESSION_MAX bytes and HTTP_JSON_SLACK. Empty: the text has no
+ * session_id. */
 static struct slice session_in(struct slice json, char *out)
 {
     struct http_json j;

@@ -1,13 +1,13 @@
-/* A request's use, counted for the client's key (docs/how-to/client-keys.md). */
+/* Counts a request's use of tokens for the client's key (docs/how-to/client-keys.md). */
 #include "node/proxy/exchange/exchange_internal.h"
 #include "node/replica/usage.h"
 
 /* The assumed speed of an engine that neither streams nor reports tokens. */
 enum { UNTOLD_TOKENS_PER_S = 100 };
 
-/* Estimates unreported tokens: by the request's own limit, or by the time at the engine, whichever
- * is less. On paths that serve more than text (such as embeddings), only requests with a limit
- * count. */
+/* Estimates the completion tokens of an answer that reports none: by the request's own limit, or by
+ * the time at the engine, whichever is less. On paths that serve more than text (such as
+ * embeddings), only requests with a limit count. */
 static int64_t untold_tokens(const struct exchange *x)
 {
     int64_t most = x->skimming ? http_skim_output_max(&x->skim) : -1;
@@ -27,7 +27,8 @@ static int64_t greater(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Returns the prompt's size without pictures and sounds. */
+/* Returns the size of the body; if the prompt has pictures or sounds, the size of the canonical
+ * prompt, in which each of these counts as CHAIN_MEDIUM_BYTES. */
 static uint64_t prompt_bytes(const struct exchange *x)
 {
     const struct chain *chain = http_skim_chain(&x->skim);
@@ -65,7 +66,7 @@ static void count_tokens(struct exchange *x)
     struct node_usage told = {-1, -1, -1, {0}};
     if (u != NULL)
         told = (struct node_usage){u->prompt_tokens, u->cached_tokens, u->completion_tokens, {0}};
-    (void)node_usage_clean(&told); /* counted elsewhere, at learning */
+    (void)node_usage_clean(&told); /* counted by node_router_finish() */
     int64_t prompt = told.prompt_tokens;
     if (prompt < 0 && x->skimming)
         prompt = tokens_of(x, prompt_bytes(x));

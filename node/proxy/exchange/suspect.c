@@ -19,8 +19,8 @@ static bool can_be_one(const struct exchange *x)
     return computes && !x->asking && x->request.body->complete && !x->dropped;
 }
 
-/* Returns true for token ids. They go to the engine unread, and may contain ids unknown to any
- * tokenizer. Requests in words are nearly always innocent of a death. */
+/* Returns true for a prompt of token ids. They go to the engine unread, and may contain ids unknown
+ * to any tokenizer. Requests in words are nearly always innocent of a death. */
 static bool is_raw(const struct exchange *x)
 {
     return x->skimming && x->skim.understood && http_skim_chain(&x->skim)->token_ids;
@@ -72,7 +72,8 @@ static void log_suspect(struct exchange *x, const char *event, const struct pool
 
 /* --- a death -------------------------------------------------------------------------------- */
 
-/* Returns true if a request without a token, sent at sent_ms, was there when the engine died. */
+/* Returns true if a request without a token, sent at sent_ms, was there when the engine died.
+ * `whole`: the answer is not streamed. */
 static bool was_there(const struct pool_death *d, uint64_t sent_ms, bool whole)
 {
     return sent_ms <= d->until_ms && (!whole || sent_ms >= d->from_ms);
@@ -109,7 +110,8 @@ static bool was_sent(const struct upstream *u)
                                    (u->state == UPSTREAM_CONNECTING && u->exchange->now.stale));
 }
 
-/* `failing` (NULL: none) belongs to these, but the connection is already closed. */
+/* Returns the requests under way at a replica. They include `failing` (NULL: none), although its
+ * connection is already closed. */
 static struct under_way look(const struct pool *pool, const struct exchange *failing)
 {
     struct under_way w = {.owed_ms = UINT64_MAX};
@@ -214,7 +216,8 @@ bool suspect_may_move(const struct exchange *x)
             NODE_ENGINE_SGLANG ||
         !can_be_one(x) || !is_raw(x))
         return true;
-    if (node_router_rank_stalled(p->config.router, x->now.decision.replica)) /* others move */
+    if (node_router_rank_stalled(p->config.router, x->now.decision.replica)) /* the other ranks make
+                                                                              * progress */
         return p->now_ms - x->began_ms >= SUSPECT_HANG_MS;
     struct under_way w = look(pool, NULL);
     uint64_t until_ms, silent_ms = silent_since(pool, &w, &until_ms);

@@ -59,7 +59,8 @@
 
 enum {
     SUSPECT_SILENCE_MS = 4500, /* after at least this silence, an end means a dead core */
-    SUSPECT_MARGIN_MS = 1000,  /* a request sent this long after the last byte may be the cause */
+    SUSPECT_MARGIN_MS = 1000,  /* a request sent at most this long after the last byte may be the
+                                * cause */
     SUSPECT_STEP_MS = 500,     /* replaces SUSPECT_MARGIN_MS while tokens flow: a step or two */
     SUSPECT_NOTICED_MS = 4000, /* the earliest time at which a server notices a dead core */
     SUSPECT_LATEST_MS = 5500,  /* the latest time at which a server notices a dead core */
@@ -67,8 +68,9 @@ enum {
     /* Replaces SUSPECT_LATEST_MS for servers that report a dead core in answers. */
     SUSPECT_TEXT_MS = 2000,
     SUSPECT_DEATH_MS = 1000, /* ends within this time are the same death, or have a common cause */
-    SUSPECT_CLOSED_MS = 100, /* a port closed this long before the end was closed on purpose */
-    SUSPECT_ALIVE_MS = 500,  /* bytes after this time are from a live process */
+    SUSPECT_CLOSED_MS = 100, /* a port closed at least this long before the end was closed on
+                              * purpose */
+    SUSPECT_ALIVE_MS = 500,  /* bytes this long after an end show that the process did not die */
     SUSPECT_TEXT_AGAIN_MS = 30000, /* for this long, reports of a dead core are of the same death */
 };
 

@@ -71,7 +71,7 @@ static uint64_t first_token_of(const struct exchange *x)
 
 /* --- the head ------------------------------------------------------------------------------- */
 
-/* Replaces the client's field for the engine. */
+/* Sets the traceparent that engines get instead of the client's. */
 static void replace(struct exchange *x, const struct http_traceparent *t)
 {
     struct exchange_trace *out = &x->trace;
@@ -88,7 +88,7 @@ void exchange_trace_begin(struct exchange *x, const struct http_head *head)
         return;
     bool continues = http_traceparent_find(head, &parent);
     if (continues && !parent.sampled)
-        return; /* passes unchanged */
+        return; /* the client's traceparent passes unchanged */
     x->trace.new_trace = !continues;
     if (continues || trace_sample(t, p->config.options->trace_sample))
         x->trace.request = trace_begin(t, continues ? &parent : NULL, p->now_ms);

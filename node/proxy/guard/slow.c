@@ -165,7 +165,7 @@ static unsigned *count_of(struct eviction *e, const struct client *c)
     return &e->address[at].count;
 }
 
-/* Bytes per second, and the time without progress. */
+/* A connection's pace, in bytes per second, and time without progress. */
 struct progress {
     double pace;
     /* A head: since the first byte. A body: since the last byte, or since the upload's start if the
@@ -203,7 +203,8 @@ static const struct evictable {
     size_t offset; /* offset of the list's deadline in struct client */
     bool (*progress)(const struct client *c, struct progress *out); /* false: the connection
                                                                        stays */
-    uint64_t still_ms;                                              /* protected for this time */
+    uint64_t still_ms;                                              /* least time without
+                                                                     * progress */
 } evictables[] = {
     {PROXY_CLIENT_HEAD, offsetof(struct client, deadline), head_progress, PROXY_EVICT_IDLE_MS},
     {PROXY_CLIENT_BODY_TOTAL, offsetof(struct client, upload.total), body_progress,

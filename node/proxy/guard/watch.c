@@ -69,9 +69,10 @@ static struct node_watched look(struct proxy *p, struct pool *pool, unsigned rep
     return w;
 }
 
-/* Asks to read the metrics often after a third of the time limit without a byte, or an eighth
- * without a token. Counters are only as recent as their last reading. After half of the limit asks,
- * rarely, for a health check at the cost of a token. */
+/* Asks the prober to read the metrics, after a third of the time limit without a byte, or an eighth
+ * without a token, and again after each quarter. Counters are only as recent as their last reading.
+ * After a third without a byte, or half without a token, also asks for a health check at the cost
+ * of a token, once per time limit. */
 static void ask_for_a_sign(struct proxy *p, struct pool *pool, unsigned replica,
                            const struct node_watched *w)
 {

@@ -17,7 +17,7 @@ enum verdict {
 
 /* The reason why a request was sent again: the label of grapevine_retries_total. */
 enum verdict_reason {
-    RETRY_CONNECT,   /* connection refused, unreachable, timed out, or none left by the limit */
+    RETRY_CONNECT,   /* no connection: refused, unreachable, timed out, or no memory for it */
     RETRY_BROKEN,    /* the connection closed or was reset before the first token */
     RETRY_MALFORMED, /* the answer is not valid HTTP */
     RETRY_TIMEOUT,   /* the replica was silent for too long */
@@ -38,7 +38,8 @@ const char *verdict_reason_name(enum verdict_reason reason);
 
 struct verdict_judgement {
     enum verdict verdict;
-    enum node_outcome outcome; /* how the attempt counts for the replica, unless another decides */
+    enum node_outcome outcome; /* how the attempt counts for the replica, unless another replica's
+                                * answer decides */
     enum verdict_reason reason;
     bool core_dead; /* the engine reported a dead core */
 };

@@ -21,7 +21,8 @@ struct asked {
     struct control_ask *ask; /* NULL: free */
     unsigned replica;
     unsigned era; /* the era of the replica's name: differs if the name was reused */
-    bool second;  /* a reset by the other engine's path, because the first path is missing */
+    bool second;  /* a reset by the path of the other type of engine, because the first path is
+                   * missing */
     char name[NODE_REPLICA_NAME_BYTES];
 };
 
@@ -415,7 +416,7 @@ static int write_target(struct buf *target, const struct http_head *head, char *
             err = http_percent_decode(value, decoded, size, own);
             decoded += own->len;
             size -= own->len;
-            if (slice_starts_with(*own, SLICE("http://"))) /* as a replica may be set */
+            if (slice_starts_with(*own, SLICE("http://"))) /* settings may name replicas so */
                 *own = slice_skip(*own, sizeof "http://" - 1);
             continue;
         }

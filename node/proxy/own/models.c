@@ -60,7 +60,7 @@ static bool alias_listed(const struct model_merge *m, const struct node_alias *a
     return any;
 }
 
-/* Writes an alias in the form in which engines list a model. The field `root` has the real
+/* Writes an alias in the form in which engines list a model. The field `root` has the alias's first
  * model. */
 static int put_alias(struct buf *out, const struct node_alias *a, uint32_t context)
 {
@@ -291,7 +291,8 @@ static void answer_asked(struct exchange *x, struct model_ask *ask)
 
 static void go_on(struct model_ask *ask);
 
-/* Learns the replica's models from a list that the client may see. */
+/* Learns the replica's models from a list that the client may see, and merges the list for the
+ * client. */
 static void learn(struct model_ask *ask, unsigned replica, struct slice body)
 {
     struct proxy *p = ask->proxy;
