@@ -20,7 +20,7 @@ static inline bool http_char_is(char c, enum http_char_class class)
     return (http_chars[(unsigned char)c] & class) != 0;
 }
 
-/* 0 to 15; `c` must be of HTTP_CHAR_HEX. */
+/* Value of a hex digit, 0 to 15. `c` must be of HTTP_CHAR_HEX. */
 static inline unsigned http_hex_value(char c)
 {
     return c <= '9' ? (unsigned)(c - '0') : (unsigned)((c | 0x20) - 'a' + 10);

@@ -70,7 +70,8 @@ static int size_step(struct http_chunked *c, char b)
     return 0;
 }
 
-/* RFC 9112, section 7.1.1, without the "bad white space" that the RFC only tolerates. */
+/* Reads a byte of a chunk extension (RFC 9112, section 7.1.1). Refuses the "bad white space" that
+ * the RFC only tolerates. */
 static int extension_step(struct http_chunked *c, char b)
 {
     if (b != '\r') {
@@ -118,8 +119,8 @@ static int extension_step(struct http_chunked *c, char b)
     }
 }
 
-/* Fields that must not come in a trailer (RFC 9110, section 6.5.1): if an engine merged trailers
- * into the head, router and engine would read different messages. */
+/* True for fields that must not come in a trailer (RFC 9110, section 6.5.1): if an engine merged
+ * trailers into the head, router and engine would read different messages. */
 static bool trailer_is_forbidden(struct slice name)
 {
     const uint64_t forbidden =

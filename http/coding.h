@@ -53,8 +53,9 @@ const char *http_coding_name(enum http_coding coding);
 
 struct http_decoder;
 
-/* `coding` is GZIP or ZSTD. `trusted`: the ratio is not checked, and an empty input decodes to
- * nothing (as in curl and browsers, because servers send empty bodies). ERR_NOMEM. */
+/* Makes a decoder. `coding` is GZIP or ZSTD. `trusted`: the ratio is not checked, and an empty
+ * input decodes to nothing (as in curl and browsers, because servers send empty bodies).
+ * ERR_NOMEM. */
 MUST_USE int http_decoder_new(struct http_decoder **out, enum http_coding coding, bool trusted);
 void http_decoder_free(struct http_decoder *d);
 
@@ -63,7 +64,8 @@ void http_decoder_free(struct http_decoder *d);
  * ratio; ERR_RANGE: the window is too large; ERR_NOMEM. After an error `d` is unusable. */
 MUST_USE int http_decoder_next(struct http_decoder *d, struct slice *in, char *out, size_t size,
                                size_t *made);
-/* Call after the last input. ERR_SYNTAX: the input ends too early. */
+/* Tests if the input was complete. Call after the last input. ERR_SYNTAX: the input ends too
+ * early. */
 MUST_USE int http_decoder_end(const struct http_decoder *d);
 
 /* The decoder's present memory, in bytes. */

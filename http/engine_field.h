@@ -23,8 +23,8 @@ bool http_engine_header_is(struct slice name);
  * none. */
 const char *http_engine_id_find(struct slice id);
 
-/* For a body unreadable to the skimmer. Searches for whatever a more lenient reader may find:
- * returns an engine field's name, or a text as from http_engine_id_find(). Returns "engine fields"
+/* Searches a body that the skimmer could not read for whatever a more lenient reader may find.
+ * Returns an engine field's name, or a text as from http_engine_id_find(). Returns "engine fields"
  * if the encoding may hide a field: UTF-16, UTF-32, or letters as \u00XX, which no ordinary client
  * writes. NULL: no reader can find any. */
 const char *http_engine_field_suspect(const struct body *body);

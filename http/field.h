@@ -72,7 +72,7 @@ struct http_line {
     struct slice name, value;
 };
 
-/* `name` must be a token (RFC 9110, section 5.6.2), in any case. */
+/* The id of a field's name. The name must be a token (RFC 9110, section 5.6.2), in any case. */
 enum http_field_id http_field_lookup(struct slice name);
 /* The family of a name without a separate id (field_family.c), or HTTP_FIELD_OTHER. */
 enum http_field_id http_field_family(struct slice name);

@@ -235,8 +235,8 @@ unsigned http_via_routers(const struct http_head *h, struct slice self, bool *pa
     return routers;
 }
 
-/* Via is never dropped, not even from an untrusted client: loops are detected by Via's list of
- * routers. */
+/* Writes Via with this router at the end. Via is never dropped, not even from an untrusted client:
+ * loops are detected by Via's list of routers. */
 static void put_via(struct cursor *c, const struct http_head *h, struct slice via)
 {
     PUT(c, "Via: ");

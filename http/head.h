@@ -91,13 +91,13 @@ struct http_head {
     bool fields_exceeded;     /* 431 because of fields_max, not of head_bytes_max */
 };
 
-/* Both return 0; ERR_AGAIN if the head is incomplete and valid so far; or ERR_SYNTAX, ERR_LIMIT or
- * ERR_UNSUPPORTED. Errors set `refusal`: 400, 414, 417, 431, 501 or 505 for a request, 502 for a
- * response. After a refusal the connection is unusable, because the start of the next message is
- * unknown. Up to two empty lines before a request are skipped (RFC 9112, 2.2). In
- * http_response_parse(), `head_request` says that the request was HEAD. 1xx heads are returned like
- * others (no body; the next head follows). 101 is refused, because the router never requests an
- * upgrade. */
+/* Parse the head of a request or of a response at the front of `at`. Both return 0; ERR_AGAIN if
+ * the head is incomplete and valid so far; or ERR_SYNTAX, ERR_LIMIT or ERR_UNSUPPORTED. Errors set
+ * `refusal`: 400, 414, 417, 431, 501 or 505 for a request, 502 for a response. After a refusal the
+ * connection is unusable, because the start of the next message is unknown. Up to two empty lines
+ * before a request are skipped (RFC 9112, 2.2). In http_response_parse(), `head_request` says that
+ * the request was HEAD. 1xx heads are returned like others (no body; the next head follows). 101 is
+ * refused, because the router never requests an upgrade. */
 MUST_USE int http_request_parse(struct http_head *head, const char *at, size_t len,
                                 const struct http_limits *limits);
 MUST_USE int http_response_parse(struct http_head *head, const char *at, size_t len,

@@ -44,7 +44,7 @@ static void skip_space(struct slice *s)
 }
 
 /* Length of an array of ids from behind the opening bracket up to the closing bracket; SIZE_MAX:
- * the array has other elements. `user` gets each id, unless NULL. */
+ * the array has other elements. `user`, if not NULL, gets each id. */
 static size_t ids_read(struct slice rest, const struct http_ids_user *user)
 {
     const char *begin = rest.at;
@@ -76,7 +76,7 @@ struct reading {
     unsigned depth;
     char name_room[NAME_MAX + HTTP_JSON_SLACK];
     struct slice name;    /* name of the member whose value comes next */
-    bool in_choices;      /* at depth 2 and deeper */
+    bool in_choices;      /* inside the member "choices", which opens depth 2 */
     bool delta_opens;     /* the next token is the delta's first */
     bool has_ids;         /* a choice had token ids */
     bool delta_is_empty;  /* a choice's delta is empty */

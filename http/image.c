@@ -84,7 +84,8 @@ static struct size webp_size(const struct file *f)
     return (struct size){little16(f, 26) & SIDE_MASK, little16(f, 28) & SIDE_MASK};
 }
 
-/* A JPEG is a sequence of segments. The segment "frame" has the size. */
+/* A JPEG is a sequence of segments. Returns the size in the segment "frame", or 0 for both
+ * sides. */
 static struct size jpeg_size(const struct file *f)
 {
     for (uint32_t at = 2; at + 9 <= f->len && byte_at(f, at) == 0xff;) {

@@ -1,4 +1,4 @@
-/* URLs of images and other media, and the signatures in them.
+/* Removes signatures from URLs of images and other media.
  *
  * Object stores hand out URLs that are valid for some minutes: query parameters sign the path (AWS
  * S3, CloudFront, Google, Azure, Alibaba, Tencent, Volcengine). Engines identify the file by the

@@ -44,7 +44,7 @@ struct http_member {
     bool has_head;        /* the segment may begin with text unseen by any model */
 };
 
-/* NULL: routing does not use the name. */
+/* The listed member with this name in this object. NULL: routing does not use the name. */
 const struct http_member *http_member_find(enum http_member_parent parent, struct slice name);
 
 /* True if a content part's member of this name is, or refers to, an image, a sound, a film or a

@@ -18,7 +18,7 @@ struct http_names {
     uint8_t next[HTTP_NAMES_MAX + 1];
 };
 
-/* `name` must not be empty. */
+/* Hash of a name, which must not be empty. */
 static inline unsigned http_names_place(struct slice name)
 {
     unsigned ends = (unsigned char)name.at[0] + 5U * (unsigned char)name.at[name.len - 1];

@@ -63,9 +63,9 @@ struct http_route {
     size_t prefix;       /* bytes of the request path before the listed path */
 };
 
-/* `path` without query, as in struct http_head. OPTIONS (CORS preflight) on a proxied path gives
- * HTTP_PATH_PLAIN: the engine answers it. OTHER, CONTROL and stored results behind other segments
- * allow every method. */
+/* Looks up a request's path, which comes without the query, as in struct http_head. OPTIONS (CORS
+ * preflight) on a proxied path gives HTTP_PATH_PLAIN: the engine answers it. OTHER, CONTROL and
+ * stored results behind other segments allow every method. */
 struct http_route http_path_lookup(struct slice path, enum http_method method);
 
 /* True if a CONTROL path empties the engine's prefix cache (vLLM: also /sleep; SGLang: also

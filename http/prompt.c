@@ -115,7 +115,7 @@ static void read_points(struct http_prompt *p)
     }
 }
 
-/* The largest code with a weight of at most `blocks`, which is at least 1. */
+/* The largest code with a weight of at most `blocks`. `blocks` is at least 1. */
 static uint8_t code_within(uint64_t blocks)
 {
     uint8_t code = 0;

@@ -112,7 +112,7 @@ struct http_prompt {
     struct chain chain; /* the result */
 };
 
-/* `secret` is borrowed until http_prompt_join(). */
+/* Begins an empty prompt. `secret` is borrowed until http_prompt_join(). */
 void http_prompt_init(struct http_prompt *p, const struct hash_secret *secret);
 /* Makes the points chunks; call before anything is written. */
 void http_prompt_by_chunks(struct http_prompt *p);
@@ -129,7 +129,7 @@ void http_prompt_open(struct http_prompt *p, enum http_prompt_segment segment);
 /* Starts SYSTEM or TEXT with the head. `blocks`: the segment is a list of texts, so the first may
  * be a header. */
 void http_prompt_open_head(struct http_prompt *p, enum http_prompt_segment segment, bool blocks);
-/* A text ended. If it was the first text, the head ends too. */
+/* Call at the end of each text. At the end of the first text, the head ends too. */
 void http_prompt_text_end(struct http_prompt *p);
 void http_prompt_close(struct http_prompt *p);
 

@@ -48,7 +48,7 @@ static void frame_add(const struct http_skim *s, struct http_skim_frame *f, uint
     f->weight += weight;
 }
 
-/* Adds a complete value (not text) to the container. */
+/* Adds a complete value, but no streamed text, to the innermost container. */
 static void deliver(struct http_skim *s, struct hash128 value, uint64_t weight)
 {
     struct http_skim_frame *f = frame_top(s);

@@ -85,8 +85,8 @@ enum http_skim_flag {
     HTTP_SKIM_STREAM,
     HTTP_SKIM_STREAM_OPTIONS, /* the body has stream_options, whatever the value */
     HTTP_SKIM_BACKGROUND,     /* also set for "yes" and 1, which engines take for true */
-    HTTP_SKIM_OWN_IDS,        /* the body says whether the answer has token ids, or repeats the
-                                 prompt */
+    HTTP_SKIM_OWN_IDS,        /* the body has return_token_ids, or has echo, for which the answer
+                               * repeats the prompt */
     HTTP_SKIM_FLAGS,
 };
 
@@ -162,8 +162,8 @@ struct http_skim {
     struct http_skim_field fields[HTTP_SKIM_NAMES];
 };
 
-/* `secret` is borrowed until http_skim_finish(). The struct is about 25 KB; do not zero it
- * first. */
+/* Begins to read a body. `secret` is borrowed until http_skim_finish(). The struct is about 25 KB;
+ * do not zero it first. */
 void http_skim_init(struct http_skim *s, const struct hash_secret *secret);
 
 /* Makes the chain's points chunks (base/chain.h); call before the first piece. */
@@ -175,7 +175,7 @@ static inline void http_skim_by_chunks(struct http_skim *s)
 /* Reads a piece of the body. Cheap once the body is found not to be understood. */
 void http_skim_feed(struct http_skim *s, const void *bytes, size_t len);
 
-/* Call once, after the whole body. All results but the chain are then valid. */
+/* Ends the reading. Call once, after the whole body. All results but the chain are then valid. */
 void http_skim_end(struct http_skim *s);
 /* Call once, after _end(): builds the chain as an engine with this rendering sees the prompt. */
 void http_skim_join(struct http_skim *s, struct rendering rendering);

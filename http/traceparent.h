@@ -23,8 +23,8 @@ struct http_traceparent {
     bool sampled;
 };
 
-/* False: `text` is no valid traceparent, and the request begins a new trace (section 4.3). Of a
- * later version the first four fields are read. */
+/* Reads a traceparent. False: `text` is no valid traceparent, and the request begins a new trace
+ * (section 4.3). Of a later version the first four fields are read. */
 bool http_traceparent_parse(struct slice text, struct http_traceparent *out);
 /* Parses a request's traceparent. False also if the request has none or several. */
 bool http_traceparent_find(const struct http_head *head, struct http_traceparent *out);

@@ -101,7 +101,7 @@ struct http_usage {
 void http_usage_init(struct http_usage *u, enum http_usage_form form);
 void http_usage_feed(struct http_usage *u, const void *bytes, size_t len);
 
-/* Call once, at the end of the body. */
+/* Completes the results. Call once, at the end of the body. */
 void http_usage_finish(struct http_usage *u);
 
 /* True if the body ended incomplete, although the framing may look complete: a stream without the

@@ -244,7 +244,8 @@ static void aborted_if(struct http_usage *u, bool aborted)
     u->error |= aborted;
 }
 
-/* A message without a stop reason was aborted: vLLM then sends null, or leaves the field out. */
+/* Counts a message without a stop reason as aborted: vLLM then sends null, or leaves the field
+ * out. */
 static void message_end(struct http_usage *u)
 {
     aborted_if(u, u->is_message && !u->has_stop_reason);

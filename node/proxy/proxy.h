@@ -123,25 +123,25 @@ void proxy_drain(struct proxy *p, bool closed, uint64_t now_ms);
 /* Called after the settings have changed: renews all values derived from them. Requests under way
  * keep their replicas but get the new time limits. */
 void proxy_renew(struct proxy *p, uint64_t now_ms);
-/* Connections on the client port. */
+/* Returns the number of open connections on the client port. */
 unsigned proxy_clients_open(const struct proxy *p);
 /* Closes everything; open requests are cut. */
 void proxy_stop(struct proxy *p, uint64_t now_ms);
 
-/* The time of the present event. */
+/* Returns the time of the present event. */
 uint64_t proxy_now_ms(const struct proxy *p);
-/* The most connections on the admin port and the probe port together. */
+/* Returns the limit of connections on the admin port and the probe port together. */
 unsigned proxy_admin_connections_max(const struct proxy *p);
 /* Returns the reason why clients should send this node no requests now; NULL: it is ready. */
 const char *proxy_not_ready(const struct proxy *p);
 
-/* The counters. The network adds to accept_failures and accept_pauses. */
+/* Returns the counters. The network itself adds to accept_failures and accept_pauses. */
 struct proxy_stats *proxy_stats(struct proxy *p);
-/* Histograms of request durations. */
+/* Returns the histograms of request durations. */
 const struct proxy_timing *proxy_timing(const struct proxy *p);
-/* Number of requests in the queue for a free replica. */
+/* Returns the number of requests in the queue for a free replica. */
 uint64_t proxy_waiting(const struct proxy *p);
-/* Bytes of memory in use for bodies in transit. */
+/* Returns the bytes of memory in use for bodies in transit. */
 uint64_t proxy_body_bytes(const struct proxy *p);
 /* Writes a JSON object: the numbers of requests in flight and in the queue, with their limits. */
 void proxy_queue_write(const struct proxy *p, struct json_writer *w);

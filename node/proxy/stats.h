@@ -32,7 +32,7 @@ struct proxy_stats {
     uint64_t clients_open;               /* connections open on the client port */
     uint64_t connections_refused;        /* beyond connections-max, or the admin port's limit */
     uint64_t client_connections_refused; /* beyond connections-per-client-max */
-    uint64_t connections_evicted;        /* closed to admit new ones (guard/door.h) */
+    uint64_t connections_evicted;        /* connections closed to admit new ones (guard/door.h) */
     uint64_t proxy_headers_refused;      /* connections without the required PROXY header */
     uint64_t accept_failures;            /* failed calls of accept(), counted by the network */
     uint64_t accept_pauses;              /* times the network paused a port's accepting */
@@ -69,7 +69,7 @@ struct proxy_stats {
     uint64_t unpack_waits;           /* times the rest of an answer waited for the next event */
     uint64_t not_understood;         /* bodies with an unreadable prompt: routed by load */
     uint64_t ids_asked;              /* prompts for which an engine was asked for token ids */
-    uint64_t ids_asked_bytes;        /* bytes of these prompts */
+    uint64_t ids_asked_bytes;        /* bytes of the prompts counted in ids_asked */
     uint64_t backpressure;           /* times reading from an engine paused for a slow client */
 };
 

@@ -13,8 +13,9 @@ enum { DIRECT_READ_MIN = 4096 };
 
 /* --- life ----------------------------------------------------------------------------------- */
 
-/* A port on [::] sees IPv4 clients as IPv4-mapped addresses (RFC 4291, 2.5.5.2). X-Forwarded-For,
- * logs, limits and allow lists must have plain IPv4 addresses, as on a port on 0.0.0.0. */
+/* Stores the peer's address. A port on [::] sees IPv4 clients as IPv4-mapped addresses (RFC 4291,
+ * 2.5.5.2). X-Forwarded-For, logs, limits and allow lists must have plain IPv4 addresses, as on a
+ * port on 0.0.0.0. */
 static void set_peer(struct client *c, const char *peer)
 {
     uint8_t ip[IP_BYTES];

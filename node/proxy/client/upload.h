@@ -1,4 +1,4 @@
-/* The pace of an arriving body. Time counts only while the router reads from the client.
+/* Measures the pace of arriving bodies. Time counts only while the router reads from the client.
  *
  * All incomplete uploads are in one list, in the order of their start: the queue of
  * PROXY_CLIENT_BODY_TOTAL. A body that came whole with the head is never in the list. */

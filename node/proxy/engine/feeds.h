@@ -16,7 +16,7 @@
 #include "node/kv/source.h"
 #include "node/proxy/proxy_internal.h"
 
-/* ERR_NOMEM. */
+/* Makes the state of the feeds, if this router reads KV events. ERR_NOMEM. */
 MUST_USE int feeds_open(struct proxy *p);
 void feeds_close(struct proxy *p);
 /* Called by each tick. */

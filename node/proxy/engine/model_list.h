@@ -44,7 +44,7 @@ struct model_merge {
     uint16_t slots[2 * MODEL_LIST_MAX]; /* hash table of ids: number in `list` + 1; 0: free */
 };
 
-/* `wanted` and `secret` are borrowed. */
+/* Begins an empty merged list. `wanted` and `secret` are borrowed. */
 void model_merge_begin(struct model_merge *m, const struct hash_secret *secret,
                        struct slice wanted);
 /* Returns the JSON object of the model; at == NULL: not found. */

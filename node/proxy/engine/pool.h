@@ -55,8 +55,8 @@ struct pool {
     /* Waits for the first byte of the last POOL_ANSWERS answers to probes; 0: no answer yet. */
     uint16_t answered_ms[POOL_ANSWERS];
     unsigned answered_at; /* index at which the next answer is stored */
-    /* Signs of life (node/proxy/guard/watch.h); 0: never. The pool of a data-parallel rank has no
-     * connections, so `heard_ms` is unused there. */
+    /* Times of signs of life (node/proxy/guard/watch.h); 0: never. The pool of a data-parallel rank
+     * has no connections, so `heard_ms` is unused there. */
     uint64_t heard_ms; /* the last byte of any kind */
     uint64_t token_ms; /* the last byte after the first token of an answer */
     uint64_t begun_ms; /* the last byte of the answer with tokens that has been silent longest */
@@ -65,7 +65,7 @@ struct pool {
     /* Last time the watchdog asked for a health check at the cost of a token. */
     uint64_t health_asked_ms;
     bool told_stalled; /* the replica is logged as stalled */
-    /* Signs of a death (node/proxy/exchange/suspect.h); 0: never. */
+    /* Times of signs of a death (node/proxy/exchange/suspect.h); 0: never. */
     uint64_t answer_ms;      /* the last byte of an answer to a client */
     uint64_t first_token_ms; /* the last first token */
     uint64_t probed_ms;      /* the last answer to a probe */

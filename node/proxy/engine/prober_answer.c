@@ -309,7 +309,7 @@ static bool is_no_word(unsigned status)
     return status == 401 || status == 403 || status == 408 || status == 429 || status >= 500;
 }
 
-/* The replica has no model list, and so may be no engine. */
+/* Notes that the replica has no model list, and so may be no engine. */
 static void no_list(struct prober_probe *p, unsigned status)
 {
     struct proxy *proxy = p->prober->proxy;

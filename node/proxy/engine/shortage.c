@@ -81,7 +81,7 @@ void shortage_met(struct pool *pool, int err)
     struct proxy_engines *engines = &pool->proxy->engines;
     enum net_shortage kind = kind_of(err);
     note(pool, kind);
-    if (kind == NET_SHORT_OF_PORTS) { /* each address has separate ports */
+    if (kind == NET_SHORT_OF_PORTS) { /* the ports are used up for this address only */
         wait_longer(pool);
         return;
     }

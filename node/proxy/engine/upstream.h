@@ -68,7 +68,8 @@ struct upstream {
     struct deadline deadline;
     uint64_t began_ms;  /* start of the request */
     uint64_t sent_ms;   /* last time the network accepted bytes of the request */
-    uint64_t active_ms; /* last byte of the request accepted, or of the answer received */
+    uint64_t active_ms; /* last time a byte of the request was accepted, or a byte of the answer
+                         * came */
     enum upstream_state state;
     uint64_t silent_ms; /* start of the silence to which the time limit applies */
     bool used;          /* an earlier answer was read on this connection */

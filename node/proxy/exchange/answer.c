@@ -114,7 +114,7 @@ enum http_error_form exchange_error_form(const struct exchange *x)
         return HTTP_ERROR_SGLANG;
     case HTTP_PATH_MESSAGES:
         return HTTP_ERROR_ANTHROPIC;
-    default: /* count_tokens, and unknown paths below */
+    default: /* also /v1/messages/count_tokens, and unknown paths below /v1/messages */
         return slice_starts_with(slice_skip(path, prefix), SLICE("/v1/messages"))
                    ? HTTP_ERROR_ANTHROPIC
                    : HTTP_ERROR_OPENAI;

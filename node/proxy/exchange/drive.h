@@ -11,8 +11,9 @@
  * request is complete and the router answers it. */
 bool exchange_request(struct client *c, const struct client_input *in);
 /* exchange_body_room() returns memory into which the network reads the body directly: empty at the
- * memory limit, or if the body is not stored. exchange_body_read() says that `n` bytes were read
- * there. */
+ * memory limit, or if the body is not stored. exchange_body_read() adds the `n` bytes read there to
+ * the body; `end`: the body is complete. Returns true if the request is complete and the router
+ * answers it. */
 struct slice exchange_body_room(struct exchange *x, uint64_t expected);
 bool exchange_body_read(struct exchange *x, size_t n, bool end);
 /* Called when the client has read the queued bytes: continues with the answer. */

@@ -422,7 +422,8 @@ void exchange_ids_aim(struct exchange *x);
 void exchange_ids_begin(struct exchange *x, const struct http_head *head);
 /* Reports the token ids in the answer. Called before the booking is released. */
 void exchange_ids_told(const struct exchange *x);
-/* These drop the state of the present answer, and of the exchange. */
+/* exchange_ids_forget() drops the present answer's state, exchange_ids_free() all of the exchange's
+ * state about token ids. */
 void exchange_ids_forget(struct exchange *x);
 void exchange_ids_free(struct exchange *x);
 

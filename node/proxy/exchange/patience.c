@@ -5,10 +5,11 @@
 
 #include <math.h>
 
-/* upstream-first-token-timeout "auto" is token_ttft_times the predicted time to first token. The
- * minimum is PROXY_FIRST_TOKEN_MIN_MS. The maximum is PROXY_FIRST_TOKEN_MAX_MS, or
- * token_ttft_times_max the predicted time if that is longer. Predictions may be far off, and
- * leaving an engine just before the answer costs a client more than waiting. */
+/* upstream-first-token-timeout "auto" is the predicted time to first token multiplied by
+ * token_ttft_times. The minimum is PROXY_FIRST_TOKEN_MIN_MS. The maximum is
+ * PROXY_FIRST_TOKEN_MAX_MS, or the predicted time multiplied by token_ttft_times_max if this is
+ * longer. Predictions may be far off, and leaving an engine just before the answer costs a client
+ * more than waiting. */
 static const double token_ttft_times = 10, token_ttft_times_max = 3;
 
 bool exchange_replica_moves(const struct exchange *x)

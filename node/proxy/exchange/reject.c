@@ -105,7 +105,7 @@ static bool try_first(struct exchange *x, const struct node_rejection *what,
 }
 
 /* Treats a rejection after a sign of life as an ordinary failure. No 4xx can follow the sign, so
- * nothing is kept. */
+ * nothing is kept. Returns true if another replica is asked now. */
 static bool try_alive(struct exchange *x, const struct node_rejection *what)
 {
     enum node_reject_guilt guilt = guilt_of(x, what);

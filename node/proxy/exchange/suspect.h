@@ -86,7 +86,8 @@ enum suspect_end {
  * for 5 s after the core's death, then ends. A request that may be the cause must wait for this
  * end. */
 bool suspect_may_move(const struct exchange *x);
-/* Called before the connections of a silent replica are given up. */
+/* Records that a silent replica died or hangs. Called before the router gives up the replica's
+ * connections. */
 void suspect_silent(struct pool *pool);
 /* Notes the suspicion against the request after a failed attempt. For SUSPECT_END_BROKEN,
  * x->now.upstream must still be the failed connection. */

@@ -173,7 +173,9 @@ struct progress {
     uint64_t still_ms;
 };
 
-/* The time runs from the head's first byte, because a head normally fits into a packet. */
+/* Measures the progress of an incomplete head. Returns false while output is queued on the
+ * connection. The time runs from the head's first byte, because a head normally fits into a
+ * packet. */
 static bool head_progress(const struct client *c, struct progress *out)
 {
     const struct proxy *p = c->proxy;
@@ -183,7 +185,8 @@ static bool head_progress(const struct client *c, struct progress *out)
     return c->out_bytes == 0;
 }
 
-/* Returns false for an upload paused by the router, which is not slow. */
+/* Measures the progress of an incomplete body. Returns false if the upload must stay: the router
+ * has paused it, or an answer is committed. */
 static bool body_progress(const struct client *c, struct progress *out)
 {
     const struct proxy *p = c->proxy;

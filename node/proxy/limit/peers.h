@@ -24,7 +24,8 @@ struct peers {
     struct hash_secret secret;
 };
 
-/* `most`: the expected number of addresses. With more, look-ups become slower. ERR_NOMEM. */
+/* Makes an empty table. `most`: the expected number of addresses. With more, look-ups become
+ * slower. ERR_NOMEM. */
 MUST_USE int peers_init(struct peers *peers, uint64_t most, const struct hash_secret *secret);
 /* Called when all connections are closed. */
 void peers_free(struct peers *peers);
