@@ -29,7 +29,7 @@ struct http_forward_request {
                                   * unchanged */
     bool distrust_client;        /* the client's forwarding fields are dropped, not continued */
     uint64_t drop;               /* further fields to drop, HTTP_FIELD_BIT of each */
-    enum http_framing framing;   /* of the body as sent on: NONE, LENGTH or CHUNKED */
+    enum http_framing framing;   /* framing of the body as sent on: NONE, LENGTH or CHUNKED */
     uint64_t content_length;
     /* Fields to add; a field listed in field.h replaces the client's. */
     const struct http_line *extra;
@@ -73,7 +73,7 @@ unsigned http_via_routers(const struct http_head *head, struct slice self, bool 
 struct http_forward_response {
     unsigned client_minor;     /* the client speaks HTTP/1.client_minor */
     bool keep_alive;           /* the client's connection persists */
-    enum http_framing framing; /* of the body as sent on */
+    enum http_framing framing; /* framing of the body as sent on */
     uint64_t content_length;
     uint64_t drop; /* further fields to drop, HTTP_FIELD_BIT of each */
     /* Fields to add, such as x-request-id; a field listed in field.h replaces the engine's. */

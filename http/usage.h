@@ -92,7 +92,8 @@ struct http_usage {
     char name[8];
     uint16_t shape_head; /* bytes of the last token event before the text, 0: none */
     uint16_t shape_tail; /* bytes of the last token event after the text */
-    uint64_t shape_text; /* bytes of the other texts in the last token event */
+    uint64_t shape_text; /* bytes of texts in the last token event, besides the text left out of
+                          * `shape` */
     struct http_json json;
     char scratch[HTTP_USAGE_SCRATCH + HTTP_JSON_SLACK];
     char shape[HTTP_USAGE_SHAPE_MAX];

@@ -50,7 +50,7 @@ enum figure {
     INPUT,
     CACHE_READ,
     CACHE_CREATION,
-    IN_MEDIA, /* by enum chain_medium */
+    IN_MEDIA, /* IN_MEDIA + enum chain_medium: tokens of the medium */
     FIGURES_COUNT = IN_MEDIA + CHAIN_MEDIA
 };
 

@@ -97,7 +97,7 @@ struct proxy {
 
     /* Scratch for the duration of an event. */
     struct http_head head;
-    struct http_head local_head; /* of a request answered by the router */
+    struct http_head local_head; /* head of a request that the router answers */
     struct buf scratch;
     char joined[PROXY_JOIN_BYTES];
 };

@@ -40,7 +40,7 @@ struct proxy_stats {
     uint64_t requests_open;
     uint64_t requests_refused[REFUSALS];
     uint64_t responses[6];          /* by class: 1xx..5xx, index 0 unused */
-    uint64_t results[NODE_RESULTS]; /* of ended requests */
+    uint64_t results[NODE_RESULTS]; /* number of ended requests, by result */
     uint64_t unauthorized;          /* requests that ended with 401: no key, or a wrong key */
     uint64_t hidden;                /* requests with NODE_RESULT_OK after a failed attempt */
     uint64_t client_gone;

@@ -14,10 +14,12 @@ enum {
     AWAITED_MIN_MS = 250, /* shortest time between two checks of a down replica; a random time of at
                            * most this length is added */
     HELD_UP_MS = 500,     /* if a probe takes longer, due probes run on the second lane */
-    ASKED_MIN_MS = 250, /* between two probes of a kind: clients can cause them by invented names */
+    ASKED_MIN_MS = 250,   /* shortest time between two probes of a kind: clients can cause probes by
+                           * invented names */
     RANKS_MIN_MS =
-        1000, /* between two probes of the ranks: clients can cause them by refused pins */
-    HUNG_UP_MIN_MS = 1000, /* between two model probes caused by closed connections */
+        1000, /* shortest time between two probes of the ranks: clients can cause probes by refused
+               * pins */
+    HUNG_UP_MIN_MS = 1000, /* shortest time between two model probes caused by closed connections */
 };
 
 /* Returns the probes' API key. `*version`: the key's version; 0: there is no key. */

@@ -9,7 +9,7 @@
 enum {
     PROBER_MODELS_INTERVAL_MS = 10000,
     PROBER_RESOLVE_INTERVAL_MS = 30000,
-    PROBER_EVENTS_MIN_MS = 10000, /* between two probes for sources of KV events */
+    PROBER_EVENTS_MIN_MS = 10000, /* shortest time between two probes for sources of KV events */
     PROBER_LANES = 2,             /* most probes of a replica at a time */
 };
 

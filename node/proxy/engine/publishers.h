@@ -19,14 +19,14 @@
 
 enum {
     PUBLISHERS_MAX = 192,             /* most connections: 1 per feed, and closing ones */
-    PUBLISHERS_HANDSHAKE_MS = 10000,  /* until the peer has completed the handshake */
+    PUBLISHERS_HANDSHAKE_MS = 10000,  /* longest time until the peer has completed the handshake */
     PUBLISHERS_BYTES_S = 32 << 20,    /* bytes read per second from a connection */
     PUBLISHERS_MEMORY_MAX = 64 << 20, /* bytes of incomplete messages of all connections */
-    PUBLISHERS_LOG_MS = 10000,        /* between two log lines about dropped messages, or refused
-                                         connections */
+    PUBLISHERS_LOG_MS = 10000,        /* shortest time between two log lines about dropped messages,
+                                       * or about refused connections */
 };
 
-/* ERR_NOMEM. */
+/* Makes the state of the publishers, if this router reads KV events. ERR_NOMEM. */
 MUST_USE int publishers_open(struct proxy *p);
 void publishers_close(struct proxy *p);
 /* Takes the stream over. `peer`: the peer's IP address. Nothing is read while this router joins a

@@ -17,7 +17,7 @@ enum {
      * (VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS) and SGLang (--watchdog-timeout) end longer steps by
      * themselves. */
     PROXY_IDLE_BLIND_MS = 300000,
-    PROXY_LOOK_MS = 1000,  /* between two checks whether to wait longer for a byte */
+    PROXY_LOOK_MS = 1000,  /* time between two checks whether to wait longer for a byte */
     PROXY_LISTS_MS = 1000, /* longest wait for model lists before a model counts as unknown */
     /* Limits of a control request to all replicas: weights of hundreds of GB load from a disk in
      * minutes; each replica gets a copy of the body. */

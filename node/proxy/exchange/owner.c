@@ -102,8 +102,8 @@ bool exchange_owner_refuse_body(struct exchange *x)
     if (previous.len > 0 && exchange_owner_refuse(x, previous, SLICE("previous_response_id")))
         return true;
     struct slice chosen = chosen_id(x);
-    if (chosen.len > 0 && owner_of(x, chosen) == OWNER_OTHER) /* the new response would replace
-                                                                 the other */
+    if (chosen.len > 0 && owner_of(x, chosen) == OWNER_OTHER) /* the new response would replace the
+                                                               * other key's response */
         return refuse(x, chosen, SLICE("request_id"));
     return false;
 }

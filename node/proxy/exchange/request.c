@@ -276,8 +276,8 @@ static bool begin(struct client *c, const struct http_head *head, bool has_body)
         if (refuse_upgrade(x, head) || exchange_key_refuse(x, head) || refuse_path(x))
             return false;
         enum http_path_kind kind = x->route.kind;
-        x->to_all = kind == HTTP_PATH_CONTROL; /* with other settings these are refused, or go to
-                                                  one replica */
+        x->to_all = kind == HTTP_PATH_CONTROL; /* with other settings control requests are refused,
+                                                * or go to one replica */
         x->to_all = x->to_all && x->proxy->config.options->engine_control_paths == NODE_PATHS_ALL;
         x->local = kind == HTTP_PATH_HEALTH || kind == HTTP_PATH_MODELS ||
                    kind == HTTP_PATH_MODEL_ONE || kind == HTTP_PATH_ROOT ||

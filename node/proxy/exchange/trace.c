@@ -59,7 +59,8 @@ static struct trace_usage told_of(const struct exchange *x)
     struct trace_usage told = {.prompt_tokens = x->usage.prompt_tokens,
                                .cached_tokens = x->usage.cached_tokens,
                                .completion_tokens = x->usage.completion_tokens};
-    if (told.completion_tokens < 0 && x->usage.token_events > 0) /* as the router counts */
+    if (told.completion_tokens < 0 && x->usage.token_events > 0) /* as the router counts for
+                                                                  * itself */
         told.completion_tokens = x->usage.token_events;
     return told;
 }
