@@ -31,7 +31,8 @@ struct counts {
 
 struct wide_counts {
     bytes32 wide;
-    bytes32 inner; /* bytes other than the first byte of a character of three bytes or more */
+    bytes32 inner; /* bytes beyond ASCII, except the first bytes of characters of three bytes or
+                    * more */
 };
 
 /* Sum of all bytes. Adds bytes in pairs, so that no sum exceeds 16 bits. The top 16 bits of the

@@ -28,8 +28,8 @@ enum http_path_kind {
     /* A JSON body with a model, and maybe a prompt: render, tokenize, embeddings, pooling, score,
      * detokenize, ... */
     HTTP_PATH_PROMPT,
-    HTTP_PATH_INVOCATIONS,     /* SageMaker's: a body as for PROMPT, but a header may name another
-                                  model, and the engine's operator another handler */
+    HTTP_PATH_INVOCATIONS,     /* SageMaker's /invocations: a body as for PROMPT, but a header may
+                                * name another model, and the engine's operator another handler */
     HTTP_PATH_MEDIA,           /* audio, images, or a video in the answer itself: JSON or multipart,
                                 * with a model */
     HTTP_PATH_JOBS,            /* /v1/videos: POST as for MEDIA begins a job, which is stored by

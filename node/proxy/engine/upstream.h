@@ -35,7 +35,7 @@ enum {
 enum upstream_failure {
     UPSTREAM_CONNECT_FAILED, /* refused, unreachable, or connect timeout */
     UPSTREAM_STALE,          /* a reused connection was already closed by the engine */
-    UPSTREAM_BROKEN,         /* closed or reset too early */
+    UPSTREAM_BROKEN,         /* the connection was closed or reset before the answer's end */
     UPSTREAM_TIMEOUT,        /* no byte within first-token, whole-answer or idle timeout */
     UPSTREAM_MALFORMED,      /* the answer is not valid HTTP */
     UPSTREAM_UNFINISHED,     /* the HTTP body is complete, but the stream's last event is missing */

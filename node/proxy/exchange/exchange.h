@@ -60,7 +60,7 @@ struct suspect {
 struct exchange_doubt {
     bool open;
     unsigned replica;
-    uint32_t life; /* the replica's life at that time */
+    uint32_t life; /* the replica's life when the error came */
 };
 
 /* A rejection (4xx) that is stored while another replica is tried (kept.c, reject.c). */
@@ -75,7 +75,7 @@ struct exchange_kept {
     bool cut;
     bool last; /* the value of client->last after the stored head */
     struct node_rejection what;
-    uint32_t life; /* the replica's life at that time */
+    uint32_t life; /* the replica's life when the rejection came */
     enum http_framing framing;
     struct buf bytes; /* head and body as the client would get them */
     size_t head;      /* length of the head in `bytes` */

@@ -132,7 +132,8 @@ bool exchange_key_refuse_path(struct exchange *x, const struct http_head *head)
     return true;
 }
 
-/* Refuses a key for certain models, because a control request affects all models of a replica. */
+/* Refuses keys without the right to control engines. Also refuses keys for certain models, because
+ * a control request affects all models of a replica. */
 bool exchange_key_refuse_control(struct exchange *x)
 {
     struct proxy *p = x->proxy;
