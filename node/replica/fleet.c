@@ -29,7 +29,8 @@ static bool counts(const struct node_replica *k, uint64_t fleet)
 }
 
 /* A fleet's median, and the best replica's figure. A replica without samples is assumed to be like
- * the best. With the median of a mostly slow fleet, a fast replica would stay idle for ever. */
+ * the best. If it counted like the median of a mostly slow fleet, a fast replica would stay idle
+ * for ever. */
 struct fleet_figure {
     double median, best;
 };
@@ -85,8 +86,9 @@ static double spread_of(const struct node_replica *replicas, unsigned count, uin
     return number_max((squares - sum * sum / seen) / (seen - 1) - noise / seen, 0);
 }
 
-/* A replica's few samples count the more, the more the fleet's replicas differ in relation to the
- * samples' noise (shrinkage; James and Stein, 1961). */
+/* A replica's value from few samples, moved towards the fleet's value. The replica's samples count
+ * the more, the more the fleet's replicas differ in relation to the samples' noise (shrinkage;
+ * James and Stein, 1961). */
 static double shrunk(double own, unsigned samples, double fleet, double spread)
 {
     if (LEFT_OUT(SHRUNK))
@@ -106,9 +108,9 @@ static double apart(double own, unsigned samples, double fleet)
     return fleet * exp(fabs(off) < 2 * step ? 2 * (off - copysign(step, off)) : off);
 }
 
-/* Speeds for a busy and an idle replica. An idle replica without samples counts as the best. An
- * idle replica without recent samples counts at least as `tried`. With few samples, an idle replica
- * counts at least as the fleet. */
+/* A replica's believed speeds, while busy and while idle. Without samples, an idle replica counts
+ * as fast as the best of the fleet. With few samples, an idle replica counts at least as fast as
+ * the fleet's median, and with more samples, at least as fast as `tried`. */
 struct belief {
     double busy, idle;
 };
@@ -181,8 +183,9 @@ static void explain_whole(struct node_replica *replicas, unsigned count, uint64_
     }
 }
 
-/* Sets the most that ran at any replica of the fleet. While load rises for the first time, there is
- * no limit. Returns the number of ended answers. */
+/* Sets room.ran_anywhere of the fleet's replicas: the most requests and tokens that ran at once at
+ * any of them; 0, no limit, while load rises for the first time. Returns the number of the fleet's
+ * ended answers. */
 static uint32_t rooms_compare(struct node_replica *replicas, unsigned count, uint64_t fleet)
 {
     struct node_room_amount most = {0};
@@ -230,8 +233,8 @@ static void fleet_believe(struct node_replica *replicas, unsigned count, unsigne
         const struct node_shown *s = &k->shown;
         if (b->fleet != fleet)
             continue;
-        /* A few whole answers say too little about a replica's rate, and a few samples too little
-         * about the pace. */
+        /* A spread of 0 leaves few samples without effect. A few whole answers say too little about
+         * a replica's rate, and a few samples too little about the pace. */
         bool timed = s->streamed_ms != 0 || s->told_ms != 0;
         bool fresh = node_speed_fresh(&s->rate, now_ms) > RULE(FEW);
         struct belief own =
