@@ -26,8 +26,9 @@ struct node_ratio {
 /* Starts at `value` as if `weight` units of the lower sum had been seen. */
 struct node_ratio node_ratio_of(double value, double weight, double horizon);
 double node_ratio_value(const struct node_ratio *r);
-/* Writes the ratio for the next start of this process, and reads it back, with the present horizon.
- * False: the bytes are invalid, and `r` is unchanged. */
+/* node_ratio_keep() writes the ratio's sums for the next start of this process; node_ratio_recall()
+ * reads them back, and leaves the horizon. Returns false if the bytes are invalid; `r` is then
+ * unchanged. */
 void node_ratio_keep(const struct node_ratio *r, struct wire_writer *w);
 bool node_ratio_recall(struct node_ratio *r, struct wire_reader *in);
 

@@ -44,12 +44,13 @@
 #include "node/replica/turn.h"
 
 enum {
-    NODE_PROBE_FAILURES_MAX = 3, /* unless configured */
+    NODE_PROBE_FAILURES_MAX = 3, /* default of the setting */
     NODE_ANSWER_FAILURES_MAX = 5,
     NODE_ERROR_ANSWERS_MAX = 3,
-    NODE_BUSY_AVOID_MS = 1000, /* after the answer "queue full" */
-    NODE_BUSY_AGAIN_MS = 250,  /* after the answer "queue full", if requests would otherwise wait in
-                                * the router */
+    NODE_BUSY_AVOID_MS = 1000, /* time for which a replica counts as full after the answer "queue
+                                * full" */
+    NODE_BUSY_AGAIN_MS = 250,  /* a full replica is tried again this long after the last request
+                                * there, if requests would otherwise wait in the router */
 };
 
 /* The result of a health check. */
@@ -92,7 +93,7 @@ struct node_trouble {
     uint64_t back_ms;            /* start of slow start after the return (standing.h); 0: none */
 };
 
-/* The proxy's view of the server, by node/route/replicas.c. */
+/* The proxy's view of the server, set by node/route/replicas.c. */
 struct node_server {
     bool no_place;           /* this router cannot open a connection there now */
     bool packs;              /* the answers use a content coding which the router cannot decode */
@@ -168,7 +169,7 @@ void node_replica_init(struct node_replica *k, struct slice name, enum node_engi
 /* Row `slot` had another name or none. Resets everything as after init; the row is absent. */
 void node_replica_anew(struct node_replica *k, unsigned slot, struct slice name, uint64_t name_hash,
                        const struct node_replica_config *config);
-/* Sets if the replica is in use. A returning replica counts as new, except for the counters and the
+/* Sets `absent`, by `present`. A returning replica counts as new, except for the counters and the
  * name. Bookings in flight stay. */
 void node_replica_present(struct node_replica *k, bool present,
                           const struct node_replica_config *config);
@@ -184,8 +185,8 @@ void node_replica_keep(struct node_replica *k, bool kept);
  * Returns true if the report counted. */
 bool node_replica_engine_hear(struct node_replica *k, enum node_engine e);
 /* The engine's answers show the engine's type (AUTO: they do not). The engine may have been
- * replaced since. The setting takes precedence, and OTHER in a report is kept. Returns true if the
- * type changes. */
+ * replaced since. A type set by a label takes precedence, and the type OTHER is kept. Returns true
+ * if the type changes. */
 bool node_replica_engine_found(struct node_replica *k, enum node_engine e);
 
 /* Context length: tokens of a prompt with the answer; 0: unknown. */
@@ -254,7 +255,8 @@ void node_replica_ended(struct node_replica *k, bool at_rank, enum node_outcome 
                         uint64_t now_ms);
 /* An answer ended, maybe a while ago. */
 void node_replica_answered(struct node_replica *k, enum node_outcome outcome, uint64_t now_ms);
-/* The engine is dead, or requests fail there: begins a back-off unless a back-off is running. */
+/* The engine is dead, or requests fail there: begins a back-off unless a back-off is running.
+ * `broke`: connections failed or broke. */
 void node_replica_fails(struct node_replica *k, bool broke, uint64_t now_ms);
 /* An attempt ended, whole or by a failure (struct node_tally). Too many failures, compared with all
  * `count` replicas' failures, begin a back-off, and a slow start after the back-off. */
