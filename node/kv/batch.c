@@ -1,4 +1,5 @@
-#define NDEBUG /* msgpack-c asserts that an offset is within the payload: it is 0 */
+#define NDEBUG /* drops msgpack-c's assertion that the start is within the payload, which holds
+                * here */
 #include "node/kv/batch.h"
 
 #include <stdlib.h>
@@ -415,7 +416,8 @@ static size_t tokens_read(struct kv_decoder *d, struct slice rest)
 
 /* --- msgpack-c's reader ---------------------------------------------------------------------- */
 
-/* msgpack-c stores an object for each open container. This decoder tracks their places itself. */
+/* msgpack-c stores an object for each open container. This decoder stores the containers in
+ * `frames`, so msgpack-c's objects are empty. */
 typedef char nothing;
 
 #define msgpack_unpack_struct(name)    struct kv_unpack##name

@@ -208,7 +208,8 @@ struct tie {
     struct kv_paths *p;
     uint32_t by;
     const struct kv_tree *tree;
-    struct kv_tree_place place; /* the last anchor set; anchors are set from the prompt's end on */
+    struct kv_tree_place place; /* block of the last anchor that was set; anchors are set from the
+                                 * prompt's end towards the beginning */
     uint32_t block_tokens;
     uint32_t whole; /* number of first blocks shared by all prompts with this last checkpoint */
     int anchored;

@@ -58,7 +58,8 @@ enum {
     KV_REPLAYED_STEPS = 16,
     KV_WALK_BLOCKS = 16, /* blocks per step on the path from an answer to the root */
     KV_WINDOW_MS = 1000,
-    KV_COVER_SHARE = 4, /* a reader covers the cache if at most 1/4 of stored blocks lack a place */
+    KV_COVER_SHARE = 4,   /* a reader covers the cache if at most 1/4 of the stored blocks lack a
+                           * known place in the tree */
     KV_REFUSED_MAX = 256, /* refused reports of gone chains, to be repeated later */
     /* Fewest cached blocks of a prompt for a comparison with the answer. Engines always compute a
      * prompt's last block, and some round the reported numbers. */
@@ -105,7 +106,7 @@ MUST_USE int kv_reader_keep(const struct kv_reader *r, struct buf *out);
  * larger tree; then nothing has changed. */
 bool kv_reader_resume(struct kv_reader *r, struct slice kept, uint64_t now_ms);
 
-/* These do as the functions of node/kv/feed.h. */
+/* These pass messages and events on to the functions of the same name in node/kv/feed.h. */
 void kv_reader_live(struct kv_reader *r, uint64_t number, struct slice payload, uint64_t now_ms);
 void kv_reader_replayed(struct kv_reader *r, uint64_t number, struct slice payload,
                         uint64_t now_ms);

@@ -13,7 +13,8 @@ struct kv_waiting {
     uint64_t due_ms;
     bool done;
     bool outlived_zero;
-    bool placed, wrong; /* the answer's chain gave the place; structure had given another place */
+    bool placed, wrong; /* placed: the answer's chain gave the place; wrong: structure had given
+                         * another place */
     uint64_t text;      /* the last anchored checkpoint before the chain gave the place */
 };
 

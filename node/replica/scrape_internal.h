@@ -20,7 +20,7 @@ struct node_scrape_figures {
     double reused;      /* SGLang's schedulers: cached tokens of these prompts; missing until the
                          * first cached token */
     double decoded;     /* SGLang's schedulers: tokens of answers */
-    double nothing;     /* for rows which are only signs of work */
+    double nothing;     /* for rows that are signs of work and fill no figure */
 };
 
 /* How a figure is combined from several ranks' values, and the figure's value for each rank. */
@@ -28,8 +28,8 @@ enum node_scrape_how {
     ADD,
     COUNTER, /* added; a falling value shows a restart */
     MEAN,
-    RATIO, /* added; if the process has a single value for all ranks, it holds for each rank */
-    MOST,  /* all ranks report the same, so the value holds for each rank */
+    RATIO, /* added; if the process has a single value for all ranks, each rank gets this value */
+    MOST,  /* all ranks report the same, so all ranks together and each rank get this value */
 };
 
 /* Bits for signs of work (work.h). */
