@@ -51,7 +51,8 @@ struct kv_reader {
     bool sheds;        /* the limit on work is exceeded: nothing is read until the next window */
     uint32_t cursor;   /* the sweep's place in the paths */
     uint64_t sweep_ms; /* time of the next sweep */
-    uint32_t catch_up; /* places where sweeps still have to report gone checkpoints */
+    uint32_t catch_up; /* number of places that sweeps still have to visit to report gone
+                        * checkpoints */
     unsigned first, count; /* the ring of waiting answers: index of the first, and number */
     struct kv_trust trust;
     struct kv_reader_stats stats;
@@ -63,7 +64,8 @@ struct kv_reader {
     bool in_message;               /* a message is being read */
 };
 
-/* kv_reader_doubt(): the state may be wrong. kv_reader_forget(): the state is unknown. */
+/* kv_reader_doubt(): messages were missed, so any block may be gone. kv_reader_forget(): empties
+ * the tree, as after the engine's start with an empty cache. */
 void kv_reader_doubt(struct kv_reader *r);
 void kv_reader_forget(struct kv_reader *r);
 /* Lets the next sweeps report all gone checkpoints, once more. */

@@ -6,7 +6,7 @@
 
 enum { TEXT_MAX = 320, SGLANG_RANKS_MAX = UINT16_MAX };
 
-/* An object with sources: a rank of vLLM, or all of SGLang. */
+/* The object being read, with sources of events: of a rank (vLLM), or of all ranks (SGLang). */
 struct told {
     bool is_object;
     bool is_off; /* the engine publishes no events */
@@ -105,8 +105,8 @@ static bool number_is_port(struct slice text, uint16_t *port)
     return *port != 0;
 }
 
-/* Returns false for characters with a meaning to libzmq: '*' binds, and ';' ends a source
- * address. */
+/* Returns true for a host without characters that have a meaning to libzmq: '*' binds, and ';' ends
+ * a source address. */
 static bool is_host(struct slice host)
 {
     bool brackets = host.len > 2 && host.at[0] == '[' && host.at[host.len - 1] == ']';
@@ -121,7 +121,7 @@ static bool is_host(struct slice host)
     return inner.len > 0;
 }
 
-/* tcp://HOST:PORT */
+/* Parses tcp://HOST:PORT; sets out->host and out->port. */
 static bool is_address(struct slice at, struct kv_named *out)
 {
     if (!slice_starts_with(at, SLICE("tcp://")))

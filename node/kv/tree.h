@@ -44,8 +44,8 @@ enum {
                       step */
 };
 
-/* Returns the chain of a prompt's first blocks and the next block. `chain` is of the first blocks,
- * and `digest` of the next block's tokens (struct kv_event). Never 0. */
+/* Returns the chain of a prompt up to a block's end. `chain`: the chain of the blocks before this
+ * block. `digest`: the digest of the block's tokens (struct kv_event). Never 0. */
 uint64_t kv_chain(const struct hash_secret *secret, uint64_t chain, uint64_t digest);
 /* Returns the chain of a prompt without blocks. */
 uint64_t kv_chain_root(const struct hash_secret *secret, uint32_t block_tokens, uint64_t space);

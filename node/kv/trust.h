@@ -48,8 +48,8 @@ struct kv_trust {
 bool kv_trust_lose(struct kv_trust *t, uint64_t now_ms);
 /* Returns true if the events are trusted again from now on. */
 bool kv_trust_again(struct kv_trust *t, uint64_t now_ms);
-/* Called after a restart with other signs than the feed, which may have repaired the events.
- * Returns true if the events are trusted again. */
+/* Called after a restart that shows in other signs than the feed: the restart may have repaired the
+ * events. Returns true if the events are trusted again from now on. */
 bool kv_trust_restarted(struct kv_trust *t);
 
 #endif
