@@ -30,7 +30,7 @@ enum place {
 
 struct frame {
     enum place place;
-    bool is_map, has_key; /* in a map: the key was read, the value is next */
+    bool is_map, has_key; /* has_key: in a map, the key was read, and the value is next */
     enum kv_field field;  /* in an event: the field to which the next value belongs */
     uint32_t number;      /* index of the next element */
     uint64_t left;        /* values still to come: two per pair of a map */
@@ -386,7 +386,7 @@ static int value(struct kv_decoder *d, const struct value *v)
  * token's length; 0: another form. Has no branch for the size, which is random. */
 static inline size_t token_read(const unsigned char *p, uint32_t *id)
 {
-    uint32_t size = p[0] - 0xccu; /* of the number: 1, 2 or 4 bytes, as a power of 2 */
+    uint32_t size = p[0] - 0xccu; /* size of the number: 0, 1 or 2 for 1, 2 or 4 bytes */
     uint32_t bytes = (uint32_t)p[1] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 8 | p[4];
     *id = p[0] < 0x80 ? p[0] : bytes >> ((32 - (8u << (size & 3))) & 31);
     return p[0] < 0x80 ? 1 : size <= 2 ? 1 + (1u << size) : 0;

@@ -30,7 +30,7 @@ struct kv_feed {
                                * process */
     uint64_t due_ms;          /* time at which to request the replay, or to give it up */
     uint64_t end_ms;          /* time at which to give the replay up even if messages come */
-    uint64_t pause_ms;        /* no request before this time */
+    uint64_t pause_ms;        /* no replay is requested before this time */
     struct buf held;
     struct kv_feed_stats stats;
 };

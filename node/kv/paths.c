@@ -301,7 +301,8 @@ int kv_paths_tie(struct kv_paths *p, const struct kv_anchor_user *by, uint64_t e
     /* Finds the last checkpoint with an anchor on this prompt's path. Later checkpoints with other
      * anchors are shared with other prompts, which part from this prompt before those anchors. */
     uint32_t base = 0, parted = UINT32_MAX, limit = UINT32_MAX;
-    struct kv_tree_place on = place; /* the prompt's block at the last such anchor */
+    struct kv_tree_place on = place; /* the prompt's block at the depth of the last anchor compared;
+                                      * anchors are compared from the end */
     for (; base < path.length; base++) {
         const struct kv_point *b = &p->points[path.at[base]];
         if (b->chain == 0)

@@ -121,7 +121,7 @@ void kv_reader_restart_is_seen(struct kv_reader *r);
 const struct kv_trust *kv_reader_trust(const struct kv_reader *r);
 void kv_reader_trusts(struct kv_reader *r, const struct kv_trust *before);
 
-/* Called when an answer of this engine has ended successfully. */
+/* Called when an answer of this engine has ended, successfully or not (told->well). */
 void kv_reader_told(struct kv_reader *r, const struct kv_told *told, uint64_t now_ms);
 
 uint64_t kv_reader_due_ms(const struct kv_reader *r);
@@ -153,8 +153,9 @@ struct kv_reader_stats {
     uint64_t unmatched, unclear;
     uint64_t asked;                /* tied answers with the prompt's chain */
     uint64_t asked_wrong;          /* answers of `asked` for which structure gave other blocks */
-    uint64_t gone, present;        /* reports of each kind */
-    uint64_t agreed, contradicted; /* answers that could be compared with the cached blocks */
+    uint64_t gone, present;        /* reports of gone and of present checkpoints */
+    uint64_t agreed, contradicted; /* answers that could be compared with the cached blocks, by
+                                    * result */
     uint64_t disbelieved;          /* times that trust in the events was lost */
     uint64_t believed_ms;          /* time at which events are trusted again; 0: they are trusted */
     uint64_t shed; /* times that the feed exceeded the limit on work and was paused */

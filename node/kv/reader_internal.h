@@ -15,7 +15,8 @@ struct kv_waiting {
     bool outlived_zero;
     bool placed, wrong; /* placed: the answer's chain gave the place; wrong: structure had given
                          * another place */
-    uint64_t text;      /* the last anchored checkpoint before the chain gave the place */
+    uint64_t text;      /* the prompt's last checkpoint with an anchor, as it was before the chain
+                         * gave the place */
 };
 
 struct kv_reader {
@@ -33,7 +34,7 @@ struct kv_reader {
     uint64_t now_ms;       /* time of the current call */
     uint64_t window_ms;    /* start of the next window of the limit on work */
     uint64_t settle_ms;    /* time at which kv_tree_settle() is due; 0: no events were missed */
-    uint64_t whole_ms;     /* no message was missed since then */
+    uint64_t whole_ms;     /* time since which no message was missed */
     uint64_t placeless_ms; /* last store of blocks without a known place in the tree */
     uint64_t live_ms;      /* time of the subscription's last message */
     uint64_t zero_ms;      /* last time that number 0 came; at most once per window */

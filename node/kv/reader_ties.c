@@ -185,8 +185,8 @@ static void judge_untied(struct kv_reader *r, const struct kv_waiting *w, uint32
         kv_tally_add(&r->trust.blocks, false);
 }
 
-/* Compares the answer's cached part with the blocks present all the time. `place` is on the
- * prompt's path. Unsure blocks found by the answer become sure. */
+/* Compares the answer's cached part with the blocks present all the time since the request was
+ * sent. `place` is on the prompt's path. Unsure blocks found by the answer become sure. */
 static void judge_cached(struct kv_reader *r, const struct kv_told *told, uint32_t block,
                          struct kv_tree_place place)
 {
@@ -270,7 +270,6 @@ static struct match blocks_found(struct kv_reader *r, const struct kv_told *told
     return blocks_of(r, &untold, block, told->end, 0);
 }
 
-/* Returns true if the answer is done. */
 bool kv_reader_tie(struct kv_reader *r, struct kv_waiting *w, bool last_time)
 {
     const struct kv_told *told = &w->told;

@@ -48,7 +48,7 @@ struct kv_runs {
 
 void kv_runs_clear(struct kv_runs *r);
 /* Notes that the blocks after the block `parent` were stored, up to the block `tip` with the chain
- * `chain`. `begin`: number of the prompt's blocks up to `parent`; 0: `tip`'s prompt begins here.
+ * `chain`. `begin`: number of the prompt's blocks up to `parent`; 0: these blocks begin a prompt.
  * `end`: number of blocks up to `tip`. */
 void kv_runs_stored(struct kv_runs *r, uint64_t parent, uint32_t begin, uint64_t tip,
                     uint64_t chain, uint32_t end, uint64_t now_ms);

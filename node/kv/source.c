@@ -20,7 +20,7 @@ struct reader {
     struct slice in;
     unsigned depth;
     bool ended;                            /* the outermost object ended */
-    char text[TEXT_MAX + HTTP_JSON_SLACK]; /* the last string, shortened */
+    char text[TEXT_MAX + HTTP_JSON_SLACK]; /* the last string; empty if too long or with a NUL */
     char key[3][TEXT_MAX];                 /* the present key at each depth */
     struct told told;
     struct kv_source *out;
@@ -33,7 +33,7 @@ static void read_text(struct reader *r)
     size_t len = http_json_text(&r->json, &r->in, r->text, TEXT_MAX - 1);
     r->text[len] = '\0';
     if (strlen(r->text) < len)
-        r->text[0] = '\0'; /* no relevant text has a NUL */
+        r->text[0] = '\0'; /* no text that matters has a NUL */
     while (http_json_in_text(&r->json) && r->in.len > 0) {
         r->text[0] = '\0'; /* too long */
         (void)http_json_text(&r->json, &r->in, rest, 64);

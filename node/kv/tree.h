@@ -86,7 +86,7 @@ uint32_t kv_tree_make_room(struct kv_tree *t);
  * the last step the tree is tired, because the feed costs more than an engine's should. A tired
  * tree takes no more steps, even within an event, and may be wrong until cleared. */
 void kv_tree_allow(struct kv_tree *t, uint64_t steps);
-/* Takes steps for the caller's work. */
+/* Takes this number of the allowed steps, for the caller's work. */
 void kv_tree_spend(struct kv_tree *t, uint64_t steps);
 bool kv_tree_is_tired(const struct kv_tree *t);
 

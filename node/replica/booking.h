@@ -41,9 +41,10 @@ struct node_remote_load {
 struct node_load {
     uint32_t requests;
     uint32_t head, tail;      /* first and last slot of the line; NODE_BOOKING_NONE if empty */
-    uint64_t prefill_tokens;  /* uncached prompt tokens not computed yet */
-    uint64_t context_tokens;  /* context of all requests in flight */
-    uint64_t decoding_tokens; /* context of requests after their prefill */
+    uint64_t prefill_tokens;  /* uncached prompt tokens of this router's requests, not computed
+                               * yet */
+    uint64_t context_tokens;  /* context tokens of this router's requests in flight */
+    uint64_t decoding_tokens; /* context tokens of this router's requests in decode */
     double head_since_ms;
     double head_prefilled; /* prefilled_tokens at head_since_ms */
     bool head_timed;       /* the head's time can be measured: no half-done work of other routers
@@ -56,7 +57,7 @@ struct node_load {
     uint64_t whole_prompt_tokens; /* sum of these requests' uncached prompt tokens */
     /* Integrals over time, other routers' work included. Differences show the load during a
      * request. */
-    double decoding_area; /* decoding tokens * seconds */
+    double decoding_area; /* integral of all routers' context tokens in decode, in token seconds */
     double area_at_ms;
     double prefilled_tokens; /* prompt tokens computed so far */
 };
@@ -68,7 +69,8 @@ struct node_work {
     uint32_t replica;
     uint32_t model; /* row of the model table */
     uint32_t prefill_tokens;
-    uint32_t prompt_tokens; /* estimated; 0: the router learns nothing from this request */
+    uint32_t prompt_tokens; /* estimated prompt tokens; 0: the router learns nothing from this
+                             * request */
     uint32_t cached_tokens; /* predicted cached tokens of the prompt */
     uint32_t tier_tokens;   /* part of cached_tokens to be loaded from a tier */
     uint32_t context_tokens;
@@ -76,7 +78,7 @@ struct node_work {
     double ttft_s;         /* predicted time to the first token */
     double line_tokens;    /* tokens in the line when the request was placed, this prompt
                             * included */
-    double tokens_per_s;   /* believed rate of computing line_tokens */
+    double tokens_per_s;   /* believed rate at which line_tokens are computed */
     uint32_t beside;       /* requests of all routers in flight at the replica when this request was
                             * placed */
     double context_beside; /* context tokens of the requests counted in `beside` */
@@ -102,11 +104,14 @@ struct node_work {
     struct node_rendered rendered;
     struct node_reach reach;  /* parts of the prompt recorded at the replica before, believed cached
                                * or not */
-    bool adapter_loads;       /* the adapter has no slot there, as far as the router knows */
+    bool adapter_loads;       /* the adapter has no slot at the replica, as far as the router
+                               * knows */
     uint32_t adapter;         /* 0: none (node/replica/adapters.h) */
-    uint32_t asked_block;     /* tokens per block, if the engine tokenized the prompt; 0: not yet */
+    uint32_t asked_block;     /* tokens per block of asked_chain; 0: the engine has returned no
+                               * token ids */
     uint64_t asked_chain;     /* hash chain of the prompt's whole blocks (node/kv/asked.h) */
-    struct kv_fronts fronts;  /* possible blocks after the cached part of the prompt */
+    struct kv_fronts fronts;  /* points at which the prompt may continue after the cached part
+                               * (node/kv/tree.h) */
     bool plain;               /* the plain policy chose the replica (shadow mode, or a control
                                * group) */
     bool by_time;             /* the booking leaves the line after the estimated time of its

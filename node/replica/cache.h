@@ -19,7 +19,8 @@ enum { NODE_WINDOW_SHARED_MS = 15000 }; /* least length of a window while there 
 struct node_prediction_sums {
     uint64_t predicted;
     uint64_t actual;
-    uint64_t off; /* sum of absolute differences, per answer or per scrape */
+    uint64_t off; /* sum of the absolute differences between predicted and actual tokens of each
+                   * answer, or of each scrape */
 };
 void node_prediction_add(struct node_prediction_sums *s, uint64_t predicted, uint64_t actual);
 
@@ -27,7 +28,7 @@ void node_prediction_add(struct node_prediction_sums *s, uint64_t predicted, uin
 struct node_sums {
     uint64_t prompt_tokens; /* estimated prompt tokens of requests with begun answers */
     uint64_t cached_tokens; /* predicted cached tokens of these requests */
-    uint64_t told;          /* answers with reported cached tokens */
+    uint64_t told;          /* number of answers that reported cached tokens */
     uint64_t void_blocks;   /* index blocks of prompts that were never computed */
     uint32_t work;          /* how often the router saw the engine work: scraped.h */
 };
@@ -38,8 +39,8 @@ struct node_others {
     uint64_t who; /* hash of the reporting routers and their starts; 0: none */
     unsigned count;
     struct node_sums sums;
-    double size_log, size_weight; /* the other routers' evidence of the size: size_log is the
-                                   * weighted sum of logarithms */
+    double size_log, size_weight; /* the other routers' evidence of the size: sum of the weights,
+                                   * and weighted sum of the sizes' logarithms */
 };
 
 /* The sums at the first scrape of this window. The engine's counters count the requests of all
@@ -69,7 +70,8 @@ struct node_cache {
                                         * fades */
         double log, weight;            /* `log`: `weight` times the logarithm of the size */
     } size_held;
-    double evicted_seen, evicted_idle_seen_s; /* eviction counters already used; -1: none */
+    double evicted_seen, evicted_idle_seen_s; /* the engine's eviction counters at the last result
+                                               * of node_replica_evicted_after(); -1: none */
     bool tells_cached[2];     /* [0]: streamed answers, [1]: whole answers report cached tokens, so
                                * that a missing count means 0 */
     unsigned told_block;      /* greatest common divisor of all reported cached tokens; 0: none
@@ -116,18 +118,19 @@ struct node_usage node_replica_usage(struct node_replica *k, const struct node_u
 void node_replica_cached_reported(struct node_replica *k, uint64_t prompt, uint64_t predicted,
                                   uint64_t actual, double counted,
                                   const float expected[NODE_SIZES]);
-/* A prompt's bytes and tokens. `told`: the answer reported the tokens; if not, they are
- * estimated. */
+/* Adds a prompt's bytes and tokens to bytes_per_token. `told`: the answer reported the tokens; if
+ * not, they are estimated. */
 void node_replica_bytes_add(struct node_replica *k, double bytes, double tokens, bool told);
 /* Takes over another router's figure, or a prior, based on this number of samples. */
 void node_replica_bytes_believe(struct node_replica *k, double bytes_per_token, uint64_t samples);
 
-/* The engine reports the cache size on the GPU; 0 or less: no report. */
+/* Sets the size of the cache on the GPU, as reported by the engine; 0 or less: not reported, and no
+ * effect. */
 void node_replica_size_told(struct node_replica *k, double tokens);
 /* The engine's metrics were read: compares the counters with the window's predictions, if enough
  * was counted. `anew`: the counters belong to another process, so a new window begins. */
 void node_replica_window(struct node_replica *k, bool anew, uint64_t now_ms);
-/* Called once a tick: evidence fades. */
+/* Lets the evidence of the size fade; called once a tick. */
 void node_replica_size_fade(struct node_replica *k, double seconds);
 /* This router's evidence of the size, to be shared: the factor of the reported size, and the number
  * of prompts by which this factor predicts better. */

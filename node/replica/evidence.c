@@ -28,8 +28,9 @@ __attribute__((constructor)) static void sizes_make(void)
     }
 }
 
-/* For each size, adds the tokens of the part in a cache of this size. Between the part's depths the
- * share is linear. Such loops have no branch and a known end, so a compiler vectorises them. */
+/* For each size, adds to `sums` the part's tokens in a cache of this size. For sizes between the
+ * part's depths, the share of the tokens grows linearly from 0 to 1. Such loops have no branch and
+ * a known end, so a compiler vectorises them. */
 static WIDE_INLINED void part_sum(const struct node_part *p, float times, float *restrict sums)
 {
     const float *restrict size = sizes.size;

@@ -135,9 +135,10 @@ static struct belief believe(const struct node_speed *s, const struct fleet_figu
     return (struct belief){own, number_max(own, tried)};
 }
 
-/* A slow decode takes longer to be judged again than a slow prefill, because answers last longer.
- * So a pace is believed until PACE_HOLDS_MS have passed since the last sample and
- * PACE_HOLDS_ANSWERS answers have ended: answers to this router's requests to the fleet. */
+/* True while the replica's pace is believed. A slow decode takes longer to be judged again than a
+ * slow prefill, because answers last longer. So a pace is believed until PACE_HOLDS_MS have passed
+ * since the last sample and PACE_HOLDS_ANSWERS answers have ended: answers to this router's
+ * requests to the fleet. */
 static bool pace_holds(struct node_replica *k, uint32_t ended, uint64_t now_ms)
 {
     const struct node_speed *pace = &k->shown.pace;
@@ -154,7 +155,9 @@ static bool is_told_whole(const struct node_replica *k, uint64_t fleet)
     return counts(k, fleet) && k->shown.whole.count > 0;
 }
 
-/* Fits the whole answers of the fleet together, each scaled to the fleet's average speed. */
+/* Sets whole.base of the fleet's replicas: the times of a prefill token and of a decode step that
+ * fit the whole answers of the whole fleet best. Each replica's answers are scaled to the fleet's
+ * average speed. */
 static void explain_whole(struct node_replica *replicas, unsigned count, uint64_t fleet)
 {
     struct node_whole all = {0};

@@ -30,10 +30,10 @@ struct node_replica_config;
 struct node_believed {
     uint64_t fleet;           /* key of the replica's model, and so of the fleet; 0: unknown */
     double tokens_per_s;      /* prefill rate */
-    double idle_tokens_per_s; /* prefill rate if no request is under way there */
+    double idle_tokens_per_s; /* prefill rate if no request is under way at the replica */
     double step_base_s;       /* time of a decode step without context */
     double idle_step_base_s;
-    struct node_paced { /* state at the last sample of the pace */
+    struct node_paced { /* counts at the last sample of the pace */
         uint64_t samples;
         uint32_t ended; /* number of ended answers to this router's requests, at all replicas of the
                          * fleet */

@@ -23,9 +23,9 @@ static bool gauges_are_old(const struct node_scrape *before, const struct node_s
            !rose(before->prompt_tokens, now->prompt_tokens);
 }
 
-/* Prompts wait for a moment while others are computed, even with few running. Only a repeated wait
- * while the most requests ever seen are running shows a limit. Another running request disproves
- * the limit. */
+/* Learns the limit on running requests. Prompts wait for a moment while others are computed, even
+ * if few requests run. So only a repeated wait, while the most requests ever seen are running,
+ * shows a limit. One more running request disproves the limit. */
 static void limit_learn(struct node_foreign *f, const struct node_scrape *now)
 {
     if (now->running > f->running_most) {

@@ -120,8 +120,8 @@ static uint64_t passed(uint64_t since_ms, uint64_t now_ms)
     return since_ms != 0 && now_ms > since_ms ? now_ms - since_ms : 0;
 }
 
-/* Time for which the engine may work without a sign. Only the sum of other routers' prompts is
- * known; it covers their longest prompt. */
+/* Time for which the engine may work without a sign of life. Only the sum of other routers' prompts
+ * is known; it covers their longest prompt. */
 static uint64_t explained_ms(const struct node_replica *k, const struct node_watched *w)
 {
     double rate = k->believed.tokens_per_s;

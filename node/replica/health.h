@@ -69,7 +69,8 @@ enum node_stall { NODE_STALL_NONE, NODE_STALL_SILENT, NODE_STALL_COUNTERS, NODE_
 
 struct node_signs {
     bool leaving;               /* the replica's health check says no */
-    bool quiet;                 /* avoided, but not stalled yet: no sign for longer than usual */
+    bool quiet;                 /* avoided, but not stalled yet: no sign of life for longer than
+                                 * usual */
     bool proven;                /* a token came since the engine's start, for any client */
     bool starved;               /* the last stall was STARVED: tokens of other requests do not end
                                  * the trial after it */
@@ -85,8 +86,10 @@ struct node_signs {
     uint64_t told_ms;      /* last token received here and reported to the others */
     uint64_t explained_ms; /* time without a sign of life that the longest prompt explains */
     struct node_work_seen work;
-    uint8_t waits, heard_waits; /* requests without a token: this router's, the others' */
-    bool found;                 /* the engine's counters stood still, without movement since */
+    uint8_t waits, heard_waits; /* requests that waited for watchdog_ms without a token: this
+                                 * router's, at most NODE_STILL_WAITS; and all other routers' */
+    bool found;                 /* this router found the engine still, though not silent; reported
+                                 * while the stall or the trial after it lasts */
     bool heard_found;           /* another router reports `found` */
     uint64_t first_ms;          /* last time when an answer to this router began */
     uint64_t still_ms;          /* last scrape without progress since moved_ms; 0: none */

@@ -46,7 +46,8 @@ struct node_model {
     struct node_ratio bytes_per_token; /* ratio over the model's prompts, whatever their content */
     struct node_ratio output_tokens;   /* tokens per answer */
     uint64_t bytes_samples;            /* samples from this router's answers, over restarts */
-    bool listed;                       /* a replica has listed the model: no invented name */
+    bool listed;                       /* a replica has listed the model, so no client invented the
+                                        * name */
     uint16_t name_len;                 /* 0: the row has no name (row 0) */
     bool adapter;                      /* a LoRA adapter, as a list or an engine's metrics say */
     uint16_t parent;                   /* the row of an adapter's base; 0: not known */

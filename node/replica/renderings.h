@@ -110,9 +110,10 @@ void node_renderings_print(struct node_renderings *r, struct node_client_kind *k
 /* The prompt was sent to the replica. */
 void node_renderings_sent(struct node_renderings *r, const struct node_rendered *what,
                           unsigned replica);
-/* The prompt was not computed after all. */
+/* The prompt was not computed after all, so later prompts cannot have its prefix from the cache. */
 void node_renderings_void(struct node_renderings *r, const struct node_rendered *what);
-/* The replica lost the cache, or the number belongs to another replica. */
+/* The replica lost the cache, or the number belongs to another replica: drops the replica from all
+ * prints. */
 void node_renderings_forget(struct node_renderings *r, unsigned replica);
 
 /* An answer to the prompt. */
@@ -124,7 +125,7 @@ struct node_rendered_answer {
                               * cached */
     double block_tokens;     /* block size of the engine's cache */
 };
-/* Returns true if the kind has a new rendering. */
+/* Learns from an answer. Returns true if the prompt's kind has a new rendering. */
 bool node_renderings_answered(struct node_renderings *r, const struct node_rendered *what,
                               const struct node_rendered_answer *answer);
 

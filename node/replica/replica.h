@@ -88,8 +88,8 @@ struct node_trouble {
     struct node_tally tally;     /* this router's recent attempts */
     uint64_t busy_until_ms;      /* until when the replica counts as full, after the answer "queue
                                   * full" */
-    uint64_t busy_requests;      /* this router's requests in flight there at the answer "queue
-                                  * full" */
+    uint64_t busy_requests;      /* this router's requests in flight at the replica when "queue
+                                  * full" came */
     uint64_t back_ms;            /* start of slow start after the return (standing.h); 0: none */
 };
 
@@ -242,7 +242,7 @@ bool node_replica_probed(struct node_replica *k, struct node_check check, uint64
 void node_replica_failures_max(struct node_replica *k, uint32_t max);
 /* The health check says no: the replica is avoided until a check says yes. */
 void node_replica_leaves(struct node_replica *k);
-/* A router answered an active probe. */
+/* A router named `who` answered an active probe. */
 void node_replica_found_router(struct node_replica *k, struct slice who);
 
 /* A request is sent to this process, or (`to_rank`) to a rank of the process. */
@@ -250,10 +250,11 @@ void node_replica_sent(struct node_replica *k, bool to_rank, uint64_t now_ms);
 /* An answer has begun, to a request sent at `chosen_ms`. Ends a trial, and takes the replica up if
  * it went down before `chosen_ms`. */
 void node_replica_answering(struct node_replica *k, uint64_t chosen_ms, uint64_t now_ms);
-/* A sent request has ended: releases it, and judges the outcome as below. */
+/* A request sent by node_replica_sent() has ended, at a rank of the process if `at_rank`. Judges
+ * the outcome as node_replica_answered() does, and ends a trial. */
 void node_replica_ended(struct node_replica *k, bool at_rank, enum node_outcome outcome,
                         uint64_t now_ms);
-/* An answer ended, maybe a while ago. */
+/* Judges the outcome of an answer that ended, maybe a while ago. */
 void node_replica_answered(struct node_replica *k, enum node_outcome outcome, uint64_t now_ms);
 /* The engine is dead, or requests fail there: begins a back-off unless a back-off is running.
  * `broke`: connections failed or broke. */

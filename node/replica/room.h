@@ -19,10 +19,10 @@ struct node_room_amount {
 
 /* Part of struct node_replica. Zeroed: nothing was seen. */
 struct node_room {
-    struct node_room_amount ran;          /* the most work seen running here */
+    struct node_room_amount ran;          /* the most work seen running at this replica */
     struct node_room_amount ran_anywhere; /* the most work seen running at any replica of the model;
                                            * 0: too little was seen */
-    uint32_t ended;                       /* number of complete answers */
+    uint32_t ended;                       /* number of complete answers to this router's requests */
 };
 
 /* Returns true if a request that took `took_s` must have waited. Without waiting it takes

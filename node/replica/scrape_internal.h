@@ -14,7 +14,7 @@ struct node_scrape_figures {
     double prompts;     /* vLLM: tokens of the prompts in prefill_s */
     double configs;     /* vLLM: number of ranks with a reported cache size */
     double blocks;      /* vLLM: cache blocks of all ranks; the server adds up the ranks' values */
-    double rank_tokens; /* SGLang: cache tokens of a rank */
+    double rank_tokens; /* vLLM: cache tokens of a rank */
     double pages;       /* SGLang: cache pages of `block_tokens` each */
     double computed;    /* SGLang's schedulers: tokens of prompts */
     double reused;      /* SGLang's schedulers: cached tokens of these prompts; missing until the

@@ -34,7 +34,7 @@ struct node_scraped {
     uint64_t told_by;       /* router whose count of work was read last; 0: none */
     uint64_t source;        /* router that measured the present figures; 0: this router */
     uint32_t counted;       /* number of scrapes in the last report of `source` */
-    bool earlier;           /* the last answer was ignored: node_scraped_is_late() */
+    bool earlier;           /* the last metrics were ignored as late (node_scraped_is_late()) */
     unsigned ranks_missing; /* readings in a row without some rank's counters */
 };
 

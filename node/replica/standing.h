@@ -13,7 +13,7 @@
 #include "node/replica/replica.h"
 
 enum {
-    NODE_WARM_REQUESTS = 4, /* requests in flight at first */
+    NODE_WARM_REQUESTS = 4, /* most requests in flight at first */
     NODE_WARM_MS = 8000,    /* time until there is no bound: 512 requests in flight by then */
 };
 

@@ -67,7 +67,7 @@ enum node_health {
     NODE_HEALTHS,
 };
 
-/* The router's own questions to a replica, a bit each where they are counted together. */
+/* The router's own questions to a replica. Sets of them have the bits 1 << enum node_probe. */
 enum node_probe {
     NODE_PROBE_HEALTH,
     NODE_PROBE_METRICS,
