@@ -121,15 +121,15 @@ void kv_reader_restart_is_seen(struct kv_reader *r);
 const struct kv_trust *kv_reader_trust(const struct kv_reader *r);
 void kv_reader_trusts(struct kv_reader *r, const struct kv_trust *before);
 
-/* Called when an answer of this engine has ended, successfully or not (told->well). */
+/* Called when an answer of this engine has ended successfully. */
 void kv_reader_told(struct kv_reader *r, const struct kv_told *told, uint64_t now_ms);
 
 uint64_t kv_reader_due_ms(const struct kv_reader *r);
 void kv_reader_tick(struct kv_reader *r, uint64_t now_ms);
 
 enum kv_reader_state kv_reader_state(const struct kv_reader *r);
-/* Returns true if the reader knows the cache about as well as any reader can: no message was missed
- * since the cache was empty or since all blocks were replaced, and most stored blocks had a known
+/* Returns true if the reader knows the cache about as well as any reader can. No message was missed
+ * since the cache was empty, or since all blocks were replaced; and most stored blocks had a known
  * place. A reader which joined late does not cover the cache even after a replay, because it has
  * few ties. */
 bool kv_reader_covers(const struct kv_reader *r);

@@ -137,10 +137,10 @@ struct kv_run *kv_runs_older(struct kv_runs *r, const struct kv_run *run)
 
 /* --- answers --------------------------------------------------------------------------------- */
 
-/* Returns the index of the answer's first possible stop, given the answer's cached blocks: 0 if the
- * run began where the cached blocks end or their number is unknown, else the index after the stop
- * where they end. -1: there is no such stop. The turns of a conversation are a single run until an
- * answer is found in the run. */
+/* Returns the index of the answer's first possible stop, given the answer's cached blocks. It is 0
+ * if the run began where the cached blocks end, or if their number is unknown. Otherwise it is the
+ * index after the stop where the cached blocks end; -1: no such stop. The turns of a conversation
+ * are a single run until an answer is found in the run. */
 static int first_stop(const struct kv_run *run, const struct kv_told *told, uint32_t block)
 {
     if (told->cached_tokens == KV_UNTOLD || run->begin == told->cached_tokens / block)

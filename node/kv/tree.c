@@ -106,8 +106,8 @@ static uint32_t add(struct kv_tree *t, unsigned group, uint64_t hash)
     return at;
 }
 
-/* Frees the block unless it is cached or has blocks after it. Then frees in the same way the blocks
- * before, which stayed only for this block. */
+/* Frees the block unless it is cached or other blocks come after. Then frees in the same way the
+ * blocks before, which stayed only for this block. */
 static void release(struct kv_tree *t, uint32_t at)
 {
     while (at != KV_NONE && !kv_tree_is_kept(&t->blocks[at]) && t->blocks[at].child == KV_NONE) {

@@ -34,8 +34,8 @@ struct kv_block {
     bool listed : 1;   /* in the table of chains */
     bool in_use : 1;   /* false: this is a free place */
     uint8_t reach : 2; /* enum kv_reach, judged by this group alone */
-    /* In the main group of a model with several groups (tree_groups.c): `serves` says if a prompt
-     * up to this block is cached, and `alive` if any prompt with this block is cached. */
+    /* Set in the main group of a model with several groups (tree_groups.c). `serves` says if a
+     * prompt up to this block is cached, and `alive` if any prompt with this block is cached. */
     uint8_t serves : 2, alive : 2;
     uint8_t group : 4;
     struct kv_copies run; /* in other groups: length of the run of present blocks up to here */

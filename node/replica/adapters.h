@@ -7,9 +7,9 @@
  * order of last use. Other routers' requests are known from the loads that those routers report
  * (node/route/adapters.c).
  *
- * An adapter's demand is a number from 0 to 1: 1/2 if recent requests for the adapter were as many
- * as for the *marginal* adapter, and more if they were more. If the fleet's slots went to the most
- * requested adapters, the marginal adapter would be the last with a slot. Adapters of similar
+ * An adapter's demand is a number from 0 to 1. It is 1/2 if recent requests for the adapter were as
+ * many as for the *marginal* adapter, and more if they were more. If the fleet's slots went to the
+ * most requested adapters, the marginal adapter would be the last with a slot. Adapters of similar
  * demand share replicas: rare adapters share the slots of few replicas, and so evict no popular
  * adapter elsewhere.
  *

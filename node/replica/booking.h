@@ -207,8 +207,8 @@ struct node_head {
     double since_s; /* duration so far; 0: unknown */
 };
 
-/* All zero if the line is empty, or if the head's time cannot be measured: the prompt joined other
- * routers' queue, is not streamed, has `by_time` set, or waits for an adapter. */
+/* All zero if the line is empty, or if the head's time cannot be measured. It cannot if the prompt
+ * joined other routers' queue, is not streamed, has `by_time` set, or waits for an adapter. */
 struct node_head node_load_head(const struct node_bookings *p, const struct node_load *l,
                                 uint64_t now_ms);
 

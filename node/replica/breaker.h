@@ -58,7 +58,7 @@ enum {
 
 enum node_breaker_phase {
     NODE_BREAKER_CLOSED,
-    NODE_BREAKER_DUE, /* of several routers' reports, the phase furthest down this list counts */
+    NODE_BREAKER_DUE, /* if routers report several phases, the one furthest down this list counts */
     NODE_BREAKER_TRYING,
     NODE_BREAKER_OPEN,
 };

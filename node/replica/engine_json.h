@@ -40,9 +40,9 @@ struct node_engine_error {
 
 /* Reads an error in any of the engines' forms: OpenAI's, SGLang's flat form, Anthropic's, a
  * "response.failed" event, an abort of SGLang's native form. Missing fields stay empty. An unknown
- * model reads {"error":{"message":"The model `x` does not exist.","param":"model", ...}} in vLLM
- * (older releases: the flat form), `"code":"model_not_found"` in OpenAI's, and similar words
- * elsewhere. */
+ * model reads {"error":{"message":"The model `x` does not exist.","param":"model", ...}} in vLLM;
+ * in older releases, the flat form. In OpenAI's form it is `"code":"model_not_found"`, elsewhere
+ * similar words. */
 void node_error_read(struct slice json, struct node_engine_error *out);
 
 /* Reads SGLang's /server_info: cache_tokens (max_total_num_tokens, of a rank), block_tokens

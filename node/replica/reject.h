@@ -73,8 +73,7 @@ struct node_rejection {
 /* Knowledge about all replicas and clients at the time when a rejection is judged. */
 struct node_reject_prior {
     double bad;  /* believed share of the client's requests deserving this status */
-    double pays; /* of the rejected requests sent to another replica, the share accepted there,
-                  * 0..1 */
+    double pays; /* share of rejected requests that another replica, when asked, accepted, 0..1 */
     bool peers;  /* another replica accepts this kind of request */
 };
 

@@ -231,8 +231,8 @@ static void note_head(struct node_renderings *r, struct node_client_kind *k, uns
     k->heads_changed += any;
 }
 
-/* True if no engine can have cached the beginning of this prompt before this router kept prints:
- * the prompt opens a conversation, or the client changes the head with each turn. */
+/* True if no engine can have cached the beginning of this prompt before this router kept prints. So
+ * it is if the prompt opens a conversation, or if the client changes the head with each turn. */
 static bool is_new(const struct node_client_kind *k, const struct http_prompt_form *form)
 {
     return !form->goes_on || k->heads_changed > k->heads_kept;

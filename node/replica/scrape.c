@@ -364,7 +364,7 @@ int node_scrape_parse(struct slice text, struct node_scrape *out,
     double configs = f.configs;
     figures_finish(&f, configs, false);
     *out = f.told;
-    out->adapters = s.adapters; /* of all ranks, so unknown for a single rank */
+    out->adapters = s.adapters; /* the adapters of all ranks together; unknown for a single rank */
     out->ranks = engines_find(&s, engines);
     for (unsigned i = 0; i < out->ranks && ranks != NULL; i++) {
         figures_read(&s, engines[i], &f);
