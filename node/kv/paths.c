@@ -221,7 +221,7 @@ static void agreed(struct kv_point *b, uint32_t by)
 }
 
 /* Sets the anchor of a checkpoint that is `tokens` tokens and `depth` blocks from the prompt's
- * beginning. */
+ * beginning. `surely`: a lower bound of `tokens`. */
 static void anchor_at(struct tie *t, uint32_t at, double tokens, double surely, uint32_t depth)
 {
     struct kv_point *b = &t->p->points[at];

@@ -27,7 +27,7 @@
 #include "node/kv/tree.h"
 
 enum {
-    KV_PATH_POINT_BYTES = 72, /* bytes per checkpoint, tables included */
+    KV_PATH_POINT_BYTES = 72, /* bytes of memory per checkpoint, tables included */
     KV_PATH_LENGTH_MAX = 640, /* most checkpoints of a prompt: CHAIN_POINTS_MAX */
 };
 

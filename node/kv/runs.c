@@ -36,7 +36,8 @@ static void order_unlink(struct kv_runs *r, uint32_t at)
     *(run->older != NONE ? &r->run[run->older].newer : &r->oldest) = run->newer;
 }
 
-/* Inserts a run before all runs with an older last stop. Nearly always the run is the newest. */
+/* Inserts a run into the order by last stop, ahead of all runs whose last stop is older. Nearly
+ * always the run becomes the newest. */
 static void order_link(struct kv_runs *r, uint32_t at)
 {
     struct kv_run *run = &r->run[at];

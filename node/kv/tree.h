@@ -39,7 +39,7 @@
 
 enum {
     KV_GROUPS_MAX = 16,       /* groups of a hybrid model; events of further groups are ignored */
-    KV_TREE_BLOCK_BYTES = 64, /* bytes per block, tables included */
+    KV_TREE_BLOCK_BYTES = 64, /* bytes of memory per block, tables included */
     KV_AHEAD = 16, /* blocks between a prefetch and the use: a block takes 0.4 us, memory 0.1 us a
                       step */
 };

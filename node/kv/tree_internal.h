@@ -27,7 +27,8 @@ struct kv_block {
      * an answer: the blocks before are not in the tree, and count as present as long as this block
      * is. */
     uint32_t depth;
-    uint32_t since; /* ms, wraps: last time that the block surely came to the GPU, or lost a copy */
+    uint32_t since; /* last time that the block surely came to the GPU, or lost a copy; in ms,
+                     * wraps */
     struct kv_copies gpu, host;
     bool disk : 1; /* stored on disk; engines never report removals from there */
     bool chained : 1;

@@ -48,7 +48,8 @@ struct node_adapters {
     struct holder holders[NODE_REPLICAS_MAX];
     struct demand demands[NODE_ADAPTERS_MAX];
     double fleet_load_s;
-    double marginal; /* demand for the marginal adapter */
+    double marginal; /* faded number of requests for the marginal adapter; 0: all adapters fit the
+                      * slots */
     bool any;        /* some adapter was ever requested */
     float demands_now[NODE_ADAPTERS_MAX];
     struct node_vote loads[NODE_REPLICAS_MAX];

@@ -65,7 +65,8 @@ static inline void node_belief_moved(struct node_belief *b)
 void node_belief_refresh(struct node_belief *b, const struct crdt_index_ring *ring,
                          double size_blocks, double near_blocks);
 
-/* Share of a generation's blocks in the engine's own memory, 0..1. */
+/* Share of a generation's blocks that is in the engine's own memory, not in a further tier;
+ * 0..1. */
 double node_belief_near(const struct node_belief *b, uint32_t generation);
 
 /* Number of blocks that `new_blocks` new blocks would evict, each weighted with the chance that a

@@ -53,7 +53,7 @@ struct node_evidence {
     double size;   /* the best size, in units of the reported size */
     double weight; /* number of whole prompts by which the best size predicts better than the
                     * reported size */
-    double share;  /* reused share of the tokens in the cache */
+    double share;  /* share of the tokens in a cache of the best size that is reused */
 };
 
 void node_evidence_init(struct node_evidence *e);

@@ -66,8 +66,8 @@ static double alike(unsigned samples)
     return log(RULE(SLIGHTLY)) + RULE(NOISE) / sqrt(samples);
 }
 
-/* The variance of the replicas' rates, in logarithms, without the variance by chance among equal
- * replicas. */
+/* The variance of the replicas' rates, in logarithms, less the variance that chance would cause
+ * among equal replicas. */
 static double spread_of(const struct node_replica *replicas, unsigned count, uint64_t fleet)
 {
     double seen = 0, sum = 0, squares = 0, noise = 0;

@@ -38,9 +38,10 @@ enum {
     NODE_BACKOFF_FORGET_MS = 60000, /* after this time the next back-off begins at the minimum
                                      * again */
     NODE_BACKOFF_LEVELS = 6,        /* levels from the first back-off to the longest */
-    /* First back-off of a stall, because each trial may cost a request watchdog_ms. The router that
-     * found the stall makes the first trial, and has the same time again for the trial before
-     * others may. A stall found again without a trial is no news for the others. */
+    /* First back-off of a stall; long, because each trial may cost a request watchdog_ms. The
+     * router that found the stall makes the first trial: after the back-off, it has this time for
+     * the trial before others may make one. A stall found again without a trial is no news for the
+     * others. */
     NODE_STALL_BACKOFF_MS = 5000,
     NODE_MOVES_MS = 5000, /* an engine is at work if it moved within this time */
 };

@@ -23,7 +23,7 @@ struct node_ratio {
     double horizon;
 };
 
-/* Starts at `value` as if `weight` units of the lower sum had been seen. */
+/* Returns a ratio that starts at `value`, as if `weight` units of the lower sum had been seen. */
 struct node_ratio node_ratio_of(double value, double weight, double horizon);
 double node_ratio_value(const struct node_ratio *r);
 /* node_ratio_keep() writes the ratio's sums for the next start of this process; node_ratio_recall()
@@ -69,7 +69,8 @@ void node_speed_hear(struct node_speed *s, double value, uint64_t samples, uint6
 /* Number of unfaded samples now: this router's, or the samples behind the reported value, whichever
  * are more. */
 unsigned node_speed_fresh(const struct node_speed *s, uint64_t now_ms);
-/* The value reached by a third of the present samples, with a vote for `beside` (0: none). */
+/* The value reached by a third of the present samples; `beside` counts as one more sample (0:
+ * none). */
 double node_speed_third(const struct node_speed *s, double beside, uint64_t now_ms);
 
 struct node_fading {

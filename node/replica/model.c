@@ -38,7 +38,8 @@ struct node_models {
     uint64_t denied_until_ms;          /* end of the last denial */
     struct denial denials[NODE_MODELS_DENIALS];
     struct node_replica_set holding; /* replicas that may have held denials */
-    unsigned hand;                   /* the last row learned from clients that was replaced */
+    unsigned hand;                   /* number of the last row that was replaced among those learned
+                                      * from clients */
     double bytes_per_token, output_tokens;
     uint16_t slots[SLOTS]; /* row, open addressing, linear probing; 0 = empty */
     struct node_model rows[NODE_MODELS_MAX + 1];

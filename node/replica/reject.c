@@ -10,7 +10,7 @@
  * an engine next to nothing, so 20 useless questions are worth one good request. */
 static const double worth_own = 0.05;
 
-/* Chance that an accepting replica is at fault: the setup changed since. */
+/* Chance of the replica's fault if it has accepted requests: the setup may have changed since. */
 static const double own_well = 0.001;
 /* Chance of the replica's fault if nothing is known of the replica, or if the status mostly depends
  * on the replica: another key, a missing model. */

@@ -35,8 +35,9 @@ enum {
     NODE_REJECT_KINDS = 64,
     NODE_REJECT_SORTS = 6,         /* groups of statuses: 400, 401, 403, 404, 422, all others */
     NODE_REJECT_BACKOFF_MS = 5000, /* first back-off; doubles up to NODE_BACKOFF_MAX_MS, because a
-                                    * person has to fix a wrongly set up replica. Then the router
-                                    * that found the fault has the same time again for a trial */
+                                    * person has to fix a wrongly set up replica. After it, the
+                                    * router that found the fault has 5 s for a trial before the
+                                    * others may send requests */
     NODE_REJECT_HEED_MS = 60000,   /* time for which other routers' reports count if this router has
                                     * no evidence */
 };

@@ -77,7 +77,7 @@ struct node_trouble {
     uint64_t probe_failures_total;
     unsigned answer_failures;    /* requests in a row without a connection, or with a broken
                                   * answer */
-    unsigned error_answers;      /* 5xx in a row */
+    unsigned error_answers;      /* number of 5xx answers in a row */
     bool gone;                   /* the replica's port refused, and no probe succeeded since */
     uint64_t refused_ms;         /* when the replica's port last refused a check */
     struct node_check check;     /* the last health check */
@@ -189,12 +189,12 @@ bool node_replica_engine_hear(struct node_replica *k, enum node_engine e);
  * if the type changes. */
 bool node_replica_engine_found(struct node_replica *k, enum node_engine e);
 
-/* Context length: tokens of a prompt with the answer; 0: unknown. */
+/* Returns the context length, the limit on the tokens of a prompt with its answer; 0: unknown. */
 uint32_t node_replica_context(const struct node_replica *k);
-/* Context length by the list of models; 0: not listed. Returns true if the list showed another
- * length before: then the engine restarted, and the last /server_info no longer counts. */
+/* Sets the context length by the list of models; 0: not listed. Returns true if the list showed
+ * another length before: then the engine restarted, and the last /server_info no longer counts. */
 bool node_replica_context_listed(struct node_replica *k, uint32_t tokens);
-/* Context length by SGLang's /server_info; 0: not reported. */
+/* Sets the context length by SGLang's /server_info; 0: not reported. */
 void node_replica_context_info(struct node_replica *k, uint32_t tokens);
 
 /* Number of adapters which the engine holds at a time; 0: unknown. */

@@ -38,8 +38,8 @@ struct node_scrape {
     double adapter_slots;     /* adapters held at a time; -1 or 0: unknown */
     struct slice adapters;    /* running adapters, separated by commas; borrowed from the text */
     double sleeping;          /* 1 = the engine sleeps (vllm:engine_sleep_state), 0 = awake */
-    double series;            /* number of series, of all names and ranks, added up in the
-                               * counters */
+    double series;            /* number of series, of all names and ranks, whose values the counters
+                               * add up */
     struct node_work_reading work; /* signs of work, moving while the engine computes */
     unsigned ranks;                /* data-parallel ranks with labels; 1 may mean no ranks */
     bool vllm;                     /* metrics with vLLM's names were seen */

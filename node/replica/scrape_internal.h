@@ -42,7 +42,8 @@ struct node_scrape_row {
     enum node_scrape_how how;
     unsigned sign;
     struct slice label; /* only series with this label count; empty: all series */
-    struct slice is;    /* the label's value; empty: the label's value is the figure */
+    struct slice is;    /* the value that the label must have; empty: the figure is the label's
+                         * value */
 };
 
 enum { NODE_SCRAPE_ROWS = 48 };
