@@ -151,7 +151,8 @@ struct kv_reader_stats {
     /* Answers without a tie, because no run of blocks matched, or because several did. Answers with
      * an unreported checkpoint count as unmatched. */
     uint64_t unmatched, unclear;
-    uint64_t asked;                /* tied answers with the prompt's chain */
+    uint64_t asked;                /* answers tied by the prompt's chain, from token ids that the
+                                    * engine returned */
     uint64_t asked_wrong;          /* answers of `asked` for which structure gave other blocks */
     uint64_t gone, present;        /* reports of gone and of present checkpoints */
     uint64_t agreed, contradicted; /* answers that could be compared with the cached blocks, by

@@ -79,8 +79,8 @@ static void size_believe(struct node_replica *k)
     node_replica_size_known(k, &size, &weight);
     double sum = weight * log(size) + k->cache.others.size_log;
     weight += k->cache.others.size_weight;
-    /* Squared, because a share of 2 % would still change the size by 12 % if the evidence is 300
-     * times off. */
+    /* The evidence's share of the belief. The weights are squared, because a share of 2 % would
+     * still change the size by 12 % if the evidence is 300 times off. */
     double known = weight * weight / (weight * weight + RULE(SIZE_DOUBT) * RULE(SIZE_DOUBT));
     node_belief_approach(&k->belief, weight > 0 ? exp(known * sum / weight) : 1);
 }

@@ -234,7 +234,8 @@ static bool may_be_tried(const struct node_replica *k, const struct node_watched
     return !knows || idle || s->moved_ms > s->stalled_ms || now_ms >= s->stalled_ms + stall_max_ms;
 }
 
-/* Changes a starved stall into a stall of all requests. Missing first tokens are noticed first. */
+/* Changes a starved stall into a stall of all requests. Starvation is noticed before silence and
+ * before still counters. */
 static void turns_worse(struct node_signs *s, enum node_stall stall, uint64_t now_ms)
 {
     if (stall != NODE_STALL_SILENT && stall != NODE_STALL_COUNTERS)

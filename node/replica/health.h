@@ -142,7 +142,7 @@ bool node_signs_are_moving(const struct node_signs *s, uint64_t now_ms);
 
 /* --- between routers */
 
-/* This router's report: NODE_STILL_*. */
+/* This router's report in a byte: NODE_STILL_WAITS, NODE_STILL_FOUND. */
 uint8_t node_signs_report(const struct node_signs *s);
 /* Takes in the others' reports: the number of waiting requests, and whether a router found the
  * engine still. If such a finding ends before any sign of work, its router had no request for a
@@ -161,7 +161,7 @@ bool node_signs_lost(const struct node_replica *k, uint64_t since_ms, uint64_t h
 /* True if the engine's metrics report single steps. */
 bool node_signs_tells_steps(const struct node_replica *k);
 
-/* A word: "silent", "counters", "starved"; "" for none. */
+/* The kind of stall in a word: "silent", "counters", "starved"; "" for none. */
 const char *node_stall_name(enum node_stall stall);
 
 #endif

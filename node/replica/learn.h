@@ -62,7 +62,7 @@ struct node_speed {
     uint64_t heard_ms;                   /* time when `heard` came */
 };
 
-/* `sample` must be > 0; other values are ignored. */
+/* Adds a sample; ignored unless it is > 0. */
 void node_speed_add(struct node_speed *s, double sample, uint64_t now_ms);
 /* Takes another router's value, based on this number of samples. */
 void node_speed_hear(struct node_speed *s, double value, uint64_t samples, uint64_t now_ms);

@@ -90,7 +90,7 @@ MUST_USE int node_models_also(struct node_models *m, unsigned replica, struct sl
 /* Marks a known model as an adapter, of the base `parent` if the base is known. */
 void node_models_adapter(struct node_models *m, struct slice name, struct slice parent);
 bool node_models_is_adapter(const struct node_models *m, struct slice name);
-/* `loads`: on request, the replica loads unlisted adapters. */
+/* Sets if the replica loads unlisted adapters on request (`loads`). */
 void node_models_on_demand(struct node_models *m, unsigned replica, bool loads);
 bool node_models_any_on_demand(const struct node_models *m);
 

@@ -84,7 +84,7 @@ static uint64_t own_kinds(const struct node_reject *j, uint64_t model)
     return about ? j->kinds : 0;
 }
 
-/* Kinds by another router's report, unless this router saw such a request accepted. */
+/* Kinds that other routers report as rejected, except those that this router saw accepted. */
 static uint64_t heeded(const struct node_reject *j)
 {
     return j->heard & ~j->accepts;

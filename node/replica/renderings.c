@@ -14,8 +14,8 @@
 enum {
     WATCH = 64,       /* requests per watch; about 20 are enough for a fleet of six engines */
     QUIET_MAX = 4096, /* most answers between two watches without a change */
-    TOKENS_MIN = 256, /* tokens of a prompt; shorter prompts show little but the distance of
-                       * checkpoints */
+    TOKENS_MIN = 256, /* fewest tokens of a prompt that teaches; shorter prompts show little but the
+                       * distance of checkpoints */
     NO_REPLICA = UINT16_MAX,
 };
 _Static_assert((int)NODE_REPLICAS_MAX < (int)NO_REPLICA, "each has a number");
