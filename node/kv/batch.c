@@ -1,4 +1,5 @@
-#define NDEBUG /* msgpack-c asserts that an offset is within the payload: it is 0 */
+#define NDEBUG /* drops msgpack-c's assertion that the start is within the payload, which holds
+                * here */
 #include "node/kv/batch.h"
 
 #include <stdlib.h>
@@ -29,7 +30,7 @@ enum place {
 
 struct frame {
     enum place place;
-    bool is_map, has_key; /* in a map: the key was read, the value is next */
+    bool is_map, has_key; /* has_key: in a map, the key was read, and the value is next */
     enum kv_field field;  /* in an event: the field to which the next value belongs */
     uint32_t number;      /* index of the next element */
     uint64_t left;        /* values still to come: two per pair of a map */
@@ -385,7 +386,7 @@ static int value(struct kv_decoder *d, const struct value *v)
  * token's length; 0: another form. Has no branch for the size, which is random. */
 static inline size_t token_read(const unsigned char *p, uint32_t *id)
 {
-    uint32_t size = p[0] - 0xccu; /* of the number: 1, 2 or 4 bytes, as a power of 2 */
+    uint32_t size = p[0] - 0xccu; /* size of the number: 0, 1 or 2 for 1, 2 or 4 bytes */
     uint32_t bytes = (uint32_t)p[1] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 8 | p[4];
     *id = p[0] < 0x80 ? p[0] : bytes >> ((32 - (8u << (size & 3))) & 31);
     return p[0] < 0x80 ? 1 : size <= 2 ? 1 + (1u << size) : 0;
@@ -415,7 +416,8 @@ static size_t tokens_read(struct kv_decoder *d, struct slice rest)
 
 /* --- msgpack-c's reader ---------------------------------------------------------------------- */
 
-/* msgpack-c stores an object for each open container. This decoder tracks their places itself. */
+/* msgpack-c stores an object for each open container. This decoder stores the containers in
+ * `frames`, so msgpack-c's objects are empty. */
 typedef char nothing;
 
 #define msgpack_unpack_struct(name)    struct kv_unpack##name

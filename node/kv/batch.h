@@ -47,7 +47,7 @@ enum kv_kind {
     KV_IGNORED,   /* not counted: encoder_only_attention, cross_attention, unknown kinds */
 };
 
-/* An event. The slices and arrays are valid only during the call. */
+/* An event. The slices and arrays are valid only during the call of `each`. */
 struct kv_event {
     enum kv_change change;
     enum kv_medium medium;

@@ -26,10 +26,11 @@ struct kv_feed {
     bool asked;               /* the replay was requested; false: the request waits */
     bool verifies;            /* the replay should begin with the last known message */
     bool unproven;            /* the last known message is from before a restart of the router */
-    bool heard;               /* a message came in this process */
+    bool heard;               /* a message was passed to the caller before, perhaps by an earlier
+                               * process */
     uint64_t due_ms;          /* time at which to request the replay, or to give it up */
     uint64_t end_ms;          /* time at which to give the replay up even if messages come */
-    uint64_t pause_ms;        /* no request before this time */
+    uint64_t pause_ms;        /* no replay is requested before this time */
     struct buf held;
     struct kv_feed_stats stats;
 };

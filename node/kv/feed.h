@@ -25,7 +25,7 @@
 enum {
     KV_FEED_HELD_MAX = 8 << 20,  /* bytes of messages waiting for a replay; more count as missed */
     KV_REPLAY_TIMEOUT_MS = 3000, /* longest gap in a replay; engines poll at 100 ms */
-    KV_REPLAY_PAUSE_MS = 1000,   /* between two replays of an engine */
+    KV_REPLAY_PAUSE_MS = 1000,   /* shortest time between two replays of an engine */
     /* Time from a gap until all answers in flight at the gap have ended, so that no block has a
      * second copy any more. A longer replay is useless by then, and is given up. */
     KV_SETTLE_MS = 60000,

@@ -208,7 +208,8 @@ struct tie {
     struct kv_paths *p;
     uint32_t by;
     const struct kv_tree *tree;
-    struct kv_tree_place place; /* the last anchor set; anchors are set from the prompt's end on */
+    struct kv_tree_place place; /* block of the last anchor that was set; anchors are set from the
+                                 * prompt's end towards the beginning */
     uint32_t block_tokens;
     uint32_t whole; /* number of first blocks shared by all prompts with this last checkpoint */
     int anchored;
@@ -220,7 +221,7 @@ static void agreed(struct kv_point *b, uint32_t by)
 }
 
 /* Sets the anchor of a checkpoint that is `tokens` tokens and `depth` blocks from the prompt's
- * beginning. */
+ * beginning. `surely`: a lower bound of `tokens`. */
 static void anchor_at(struct tie *t, uint32_t at, double tokens, double surely, uint32_t depth)
 {
     struct kv_point *b = &t->p->points[at];
@@ -300,7 +301,8 @@ int kv_paths_tie(struct kv_paths *p, const struct kv_anchor_user *by, uint64_t e
     /* Finds the last checkpoint with an anchor on this prompt's path. Later checkpoints with other
      * anchors are shared with other prompts, which part from this prompt before those anchors. */
     uint32_t base = 0, parted = UINT32_MAX, limit = UINT32_MAX;
-    struct kv_tree_place on = place; /* the prompt's block at the last such anchor */
+    struct kv_tree_place on = place; /* the prompt's block at the depth of the last anchor compared;
+                                      * anchors are compared from the end */
     for (; base < path.length; base++) {
         const struct kv_point *b = &p->points[path.at[base]];
         if (b->chain == 0)

@@ -27,7 +27,7 @@
 #include "node/kv/tree.h"
 
 enum {
-    KV_PATH_POINT_BYTES = 72, /* bytes per checkpoint, tables included */
+    KV_PATH_POINT_BYTES = 72, /* bytes of memory per checkpoint, tables included */
     KV_PATH_LENGTH_MAX = 640, /* most checkpoints of a prompt: CHAIN_POINTS_MAX */
 };
 
@@ -103,8 +103,9 @@ struct kv_tree_place kv_paths_known(const struct kv_paths *p, uint64_t end,
 
 /* Calls the listener's `anchored` for each checkpoint with this chain as the anchor. */
 void kv_paths_at(const struct kv_paths *p, uint64_t chain, const struct kv_anchor_user *user);
-/* A queue of calls of kv_paths_at(). Each call is made KV_AHEAD chains later, when the memory has
- * been prefetched into the processor's caches. Starts zeroed. */
+/* A queue of calls of kv_paths_at(), so that the processor has prefetched the memory by the time of
+ * the call. kv_paths_at_later() adds a call, and makes the first one if KV_AHEAD calls wait.
+ * kv_paths_at_last() makes all waiting calls. Starts zeroed. */
 struct kv_paths_later {
     unsigned first, count;
     uint64_t chains[KV_AHEAD];

@@ -44,8 +44,8 @@ static void on_said(void *context, uint64_t id, uint8_t code, uint64_t chain)
     say(r, id, code, chain, kv_tree_reach(r->tree, chain));
 }
 
-/* Called some chains after the chain's reach changed. If the chain is no longer in the tree, it is
- * gone. */
+/* Called for the checkpoints at a chain whose reach changed, up to KV_AHEAD chains later. By then
+ * the chain may have left the tree, and is gone. */
 static void on_changed(void *context, uint64_t id, uint8_t code, uint64_t chain)
 {
     struct kv_reader *r = context;

@@ -58,7 +58,8 @@ enum {
     KV_REPLAYED_STEPS = 16,
     KV_WALK_BLOCKS = 16, /* blocks per step on the path from an answer to the root */
     KV_WINDOW_MS = 1000,
-    KV_COVER_SHARE = 4, /* a reader covers the cache if at most 1/4 of stored blocks lack a place */
+    KV_COVER_SHARE = 4,   /* a reader covers the cache if at most 1/4 of the stored blocks lack a
+                           * known place in the tree */
     KV_REFUSED_MAX = 256, /* refused reports of gone chains, to be repeated later */
     /* Fewest cached blocks of a prompt for a comparison with the answer. Engines always compute a
      * prompt's last block, and some round the reported numbers. */
@@ -105,7 +106,7 @@ MUST_USE int kv_reader_keep(const struct kv_reader *r, struct buf *out);
  * larger tree; then nothing has changed. */
 bool kv_reader_resume(struct kv_reader *r, struct slice kept, uint64_t now_ms);
 
-/* These do as the functions of node/kv/feed.h. */
+/* These pass messages and events on to the functions of the same name in node/kv/feed.h. */
 void kv_reader_live(struct kv_reader *r, uint64_t number, struct slice payload, uint64_t now_ms);
 void kv_reader_replayed(struct kv_reader *r, uint64_t number, struct slice payload,
                         uint64_t now_ms);
@@ -127,8 +128,8 @@ uint64_t kv_reader_due_ms(const struct kv_reader *r);
 void kv_reader_tick(struct kv_reader *r, uint64_t now_ms);
 
 enum kv_reader_state kv_reader_state(const struct kv_reader *r);
-/* Returns true if the reader knows the cache about as well as any reader can: no message was missed
- * since the cache was empty or since all blocks were replaced, and most stored blocks had a known
+/* Returns true if the reader knows the cache about as well as any reader can. No message was missed
+ * since the cache was empty, or since all blocks were replaced; and most stored blocks had a known
  * place. A reader which joined late does not cover the cache even after a replay, because it has
  * few ties. */
 bool kv_reader_covers(const struct kv_reader *r);
@@ -150,10 +151,12 @@ struct kv_reader_stats {
     /* Answers without a tie, because no run of blocks matched, or because several did. Answers with
      * an unreported checkpoint count as unmatched. */
     uint64_t unmatched, unclear;
-    uint64_t asked;                /* tied answers with the prompt's chain */
+    uint64_t asked;                /* answers tied by the prompt's chain, from token ids that the
+                                    * engine returned */
     uint64_t asked_wrong;          /* answers of `asked` for which structure gave other blocks */
-    uint64_t gone, present;        /* reports of each kind */
-    uint64_t agreed, contradicted; /* answers that could be compared with the cached blocks */
+    uint64_t gone, present;        /* reports of gone and of present checkpoints */
+    uint64_t agreed, contradicted; /* answers that could be compared with the cached blocks, by
+                                    * result */
     uint64_t disbelieved;          /* times that trust in the events was lost */
     uint64_t believed_ms;          /* time at which events are trusted again; 0: they are trusted */
     uint64_t shed; /* times that the feed exceeded the limit on work and was paused */

@@ -13,8 +13,10 @@ struct kv_waiting {
     uint64_t due_ms;
     bool done;
     bool outlived_zero;
-    bool placed, wrong; /* the answer's chain gave the place; structure had given another place */
-    uint64_t text;      /* the last anchored checkpoint before the chain gave the place */
+    bool placed, wrong; /* placed: the answer's chain gave the place; wrong: structure had given
+                         * another place */
+    uint64_t text;      /* the prompt's last checkpoint with an anchor, as it was before the chain
+                         * gave the place */
 };
 
 struct kv_reader {
@@ -32,7 +34,7 @@ struct kv_reader {
     uint64_t now_ms;       /* time of the current call */
     uint64_t window_ms;    /* start of the next window of the limit on work */
     uint64_t settle_ms;    /* time at which kv_tree_settle() is due; 0: no events were missed */
-    uint64_t whole_ms;     /* no message was missed since then */
+    uint64_t whole_ms;     /* time since which no message was missed */
     uint64_t placeless_ms; /* last store of blocks without a known place in the tree */
     uint64_t live_ms;      /* time of the subscription's last message */
     uint64_t zero_ms;      /* last time that number 0 came; at most once per window */
@@ -50,7 +52,8 @@ struct kv_reader {
     bool sheds;        /* the limit on work is exceeded: nothing is read until the next window */
     uint32_t cursor;   /* the sweep's place in the paths */
     uint64_t sweep_ms; /* time of the next sweep */
-    uint32_t catch_up; /* places where sweeps still have to report gone checkpoints */
+    uint32_t catch_up; /* number of places that sweeps still have to visit to report gone
+                        * checkpoints */
     unsigned first, count; /* the ring of waiting answers: index of the first, and number */
     struct kv_trust trust;
     struct kv_reader_stats stats;
@@ -62,7 +65,8 @@ struct kv_reader {
     bool in_message;               /* a message is being read */
 };
 
-/* kv_reader_doubt(): the state may be wrong. kv_reader_forget(): the state is unknown. */
+/* kv_reader_doubt(): messages were missed, so any block may be gone. kv_reader_forget(): empties
+ * the tree, as after the engine's start with an empty cache. */
 void kv_reader_doubt(struct kv_reader *r);
 void kv_reader_forget(struct kv_reader *r);
 /* Lets the next sweeps report all gone checkpoints, once more. */

@@ -185,8 +185,8 @@ static void judge_untied(struct kv_reader *r, const struct kv_waiting *w, uint32
         kv_tally_add(&r->trust.blocks, false);
 }
 
-/* Compares the answer's cached part with the blocks present all the time. `place` is on the
- * prompt's path. Unsure blocks found by the answer become sure. */
+/* Compares the answer's cached part with the blocks present all the time since the request was
+ * sent. `place` is on the prompt's path. Unsure blocks found by the answer become sure. */
 static void judge_cached(struct kv_reader *r, const struct kv_told *told, uint32_t block,
                          struct kv_tree_place place)
 {
@@ -206,8 +206,8 @@ static void judge_cached(struct kv_reader *r, const struct kv_told *told, uint32
     kv_tally_add(&r->trust.cached, agreed);
 }
 
-/* Notes that the engine computed the blocks after the cached part, up to the output's last
- * block. */
+/* Notes that the engine computed the blocks after the cached part, up to the output's last block,
+ * which has this chain. */
 static void computed(struct kv_reader *r, const struct kv_told *told, uint32_t block,
                      uint64_t chain)
 {
@@ -226,8 +226,9 @@ static void place(struct kv_reader *r, const struct kv_told *told, uint32_t bloc
     r->stats.unmatched += !tied;
 }
 
-/* Ties an answer with the prompt's chain, as soon as the chain's block is in the tree. The answer's
- * run may come later, and then belongs to no other answer. */
+/* Ties an answer that has the prompt's chain, as soon as the chain's block is in the tree. The
+ * answer's run may come later, and then belongs to no other answer. Returns true if the run has
+ * come. */
 static bool tie_asked(struct kv_reader *r, struct kv_waiting *w, uint32_t block)
 {
     const struct kv_told *told = &w->told;
@@ -269,7 +270,6 @@ static struct match blocks_found(struct kv_reader *r, const struct kv_told *told
     return blocks_of(r, &untold, block, told->end, 0);
 }
 
-/* Returns true if the answer is done. */
 bool kv_reader_tie(struct kv_reader *r, struct kv_waiting *w, bool last_time)
 {
     const struct kv_told *told = &w->told;

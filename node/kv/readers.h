@@ -110,7 +110,7 @@ enum kv_want kv_readers_want_asked(const struct kv_readers *rs, const uint64_t *
 
 /* --- saved over a restart (node/cluster/keep.h) --- */
 
-/* Begins zeroed. */
+/* The next piece to save. Begins zeroed. */
 struct kv_keep {
     unsigned size;
     uint32_t point;

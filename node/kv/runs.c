@@ -36,7 +36,8 @@ static void order_unlink(struct kv_runs *r, uint32_t at)
     *(run->older != NONE ? &r->run[run->older].newer : &r->oldest) = run->newer;
 }
 
-/* Inserts a run before all runs with an older last stop. Nearly always the run is the newest. */
+/* Inserts a run into the order by last stop, ahead of all runs whose last stop is older. Nearly
+ * always the run becomes the newest. */
 static void order_link(struct kv_runs *r, uint32_t at)
 {
     struct kv_run *run = &r->run[at];
@@ -137,9 +138,10 @@ struct kv_run *kv_runs_older(struct kv_runs *r, const struct kv_run *run)
 
 /* --- answers --------------------------------------------------------------------------------- */
 
-/* Returns the index of the answer's first possible stop, given the answer's cached blocks: 0 if the
- * run began where the cached blocks end, or the index after the stop where they end. -1: neither.
- * The turns of a conversation are a single run until an answer is found in the run. */
+/* Returns the index of the answer's first possible stop, given the answer's cached blocks. It is 0
+ * if the run began where the cached blocks end, or if their number is unknown. Otherwise it is the
+ * index after the stop where the cached blocks end; -1: no such stop. The turns of a conversation
+ * are a single run until an answer is found in the run. */
 static int first_stop(const struct kv_run *run, const struct kv_told *told, uint32_t block)
 {
     if (told->cached_tokens == KV_UNTOLD || run->begin == told->cached_tokens / block)

@@ -34,7 +34,7 @@ struct kv_run {
     uint32_t begin;        /* number of the prompt's blocks before the run */
     uint32_t by_tip;       /* the next run in the same slot of a table */
     uint32_t older, newer; /* neighbours in the order of the runs' last stops */
-    uint8_t stops;         /* number of recorded stops, the latest; at least 1 */
+    uint8_t stops;         /* number of recorded stops, which are the run's latest; at least 1 */
     bool taken;            /* a reported request owns the whole run, which no longer grows */
     struct kv_stop stop[KV_STOPS_MAX];
 };
@@ -47,8 +47,9 @@ struct kv_runs {
 };
 
 void kv_runs_clear(struct kv_runs *r);
-/* Notes stored blocks up to `tip`, after the block `parent` (`begin` 0: at a prompt's
- * beginning). */
+/* Notes that the blocks after the block `parent` were stored, up to the block `tip` with the chain
+ * `chain`. `begin`: number of the prompt's blocks up to `parent`; 0: these blocks begin a prompt.
+ * `end`: number of blocks up to `tip`. */
 void kv_runs_stored(struct kv_runs *r, uint64_t parent, uint32_t begin, uint64_t tip,
                     uint64_t chain, uint32_t end, uint64_t now_ms);
 /* Go through the runs, from the latest growth to the earliest. NULL: none is left. */

@@ -47,8 +47,9 @@ void kv_sizes_join(struct kv_sizes *s, uint64_t parent, const uint64_t *ids, con
         (void)kv_paths_join(s->of[i], parent, ids, codes, count);
 }
 
-/* Returns KV_WANT_SURE if any table does. Otherwise KV_WANT_NONE if a table has an anchor at the
- * prompt's end, because engines of this block size gave the answer. */
+/* Returns KV_WANT_SURE if any table does, and else KV_WANT_NONE if a table has an anchor at the
+ * prompt's end: an engine with the table's block size has answered the prompt. Otherwise
+ * KV_WANT_MAYBE. */
 enum kv_want kv_sizes_want(const struct kv_sizes *s, const uint64_t *ids, unsigned count)
 {
     enum kv_want all = KV_WANT_MAYBE;

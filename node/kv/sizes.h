@@ -20,7 +20,7 @@
 
 enum {
     KV_SIZES_MAX = 4,       /* two models, each with an old and a new size */
-    KV_SIZE_TAKE_MS = 1000, /* between two replacements, which take some 20 ms each */
+    KV_SIZE_TAKE_MS = 1000, /* shortest time between two replacements, which take some 20 ms each */
 };
 
 struct kv_sizes {
@@ -38,8 +38,8 @@ bool kv_sizes_is_open(const struct kv_sizes *s);
  * or kv_sizes_open() was not called. */
 struct kv_paths *kv_sizes_find(struct kv_sizes *s, uint32_t block_tokens, uint64_t now_ms);
 
-/* As the functions of paths.h, for all tables. Statistics are sums; only `joined` and `orphans`
- * count each checkpoint once. */
+/* These do as the functions of the same name in paths.h, for all tables. Statistics are sums; only
+ * `joined` and `orphans` count each checkpoint once. */
 void kv_sizes_join(struct kv_sizes *s, uint64_t parent, const uint64_t *ids, const uint8_t *codes,
                    unsigned count);
 enum kv_want kv_sizes_want(const struct kv_sizes *s, const uint64_t *ids, unsigned count);

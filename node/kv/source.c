@@ -6,7 +6,7 @@
 
 enum { TEXT_MAX = 320, SGLANG_RANKS_MAX = UINT16_MAX };
 
-/* An object with sources: a rank of vLLM, or all of SGLang. */
+/* The object being read, with sources of events: of a rank (vLLM), or of all ranks (SGLang). */
 struct told {
     bool is_object;
     bool is_off; /* the engine publishes no events */
@@ -20,7 +20,7 @@ struct reader {
     struct slice in;
     unsigned depth;
     bool ended;                            /* the outermost object ended */
-    char text[TEXT_MAX + HTTP_JSON_SLACK]; /* the last string, shortened */
+    char text[TEXT_MAX + HTTP_JSON_SLACK]; /* the last string; empty if too long or with a NUL */
     char key[3][TEXT_MAX];                 /* the present key at each depth */
     struct told told;
     struct kv_source *out;
@@ -33,7 +33,7 @@ static void read_text(struct reader *r)
     size_t len = http_json_text(&r->json, &r->in, r->text, TEXT_MAX - 1);
     r->text[len] = '\0';
     if (strlen(r->text) < len)
-        r->text[0] = '\0'; /* no relevant text has a NUL */
+        r->text[0] = '\0'; /* no text that matters has a NUL */
     while (http_json_in_text(&r->json) && r->in.len > 0) {
         r->text[0] = '\0'; /* too long */
         (void)http_json_text(&r->json, &r->in, rest, 64);
@@ -105,8 +105,8 @@ static bool number_is_port(struct slice text, uint16_t *port)
     return *port != 0;
 }
 
-/* Returns false for characters with a meaning to libzmq: '*' binds, and ';' ends a source
- * address. */
+/* Returns true for a host without characters that have a meaning to libzmq: '*' binds, and ';' ends
+ * a source address. */
 static bool is_host(struct slice host)
 {
     bool brackets = host.len > 2 && host.at[0] == '[' && host.at[host.len - 1] == ']';
@@ -121,7 +121,7 @@ static bool is_host(struct slice host)
     return inner.len > 0;
 }
 
-/* tcp://HOST:PORT */
+/* Parses tcp://HOST:PORT; sets out->host and out->port. */
 static bool is_address(struct slice at, struct kv_named *out)
 {
     if (!slice_starts_with(at, SLICE("tcp://")))

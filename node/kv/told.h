@@ -33,7 +33,8 @@
 enum kv_tiding { KV_TIDING_PATH = 1, KV_TIDING_TOLD };
 
 enum {
-    KV_TOLD_SLACK_MS = 250, /* tolerance in comparisons of other routers' and events' times */
+    KV_TOLD_SLACK_MS = 250, /* tolerance in comparisons of times in routers' reports with times of
+                             * events */
     KV_PATH_POINTS_MAX = 128,
     KV_TOLD_BYTES_MAX = 4 + 6 + 5 + 8 + 10 + 10 + 5 + 5 + 5 + 1 + 5 + 8 + 1 +
                         KV_FRONTS_MAX * (2 + 8 + 8), /* longest body of a TOLD */

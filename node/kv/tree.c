@@ -106,7 +106,8 @@ static uint32_t add(struct kv_tree *t, unsigned group, uint64_t hash)
     return at;
 }
 
-/* Frees the block, and each block before it which stayed only for later blocks. */
+/* Frees the block unless it is cached or other blocks come after. Then frees in the same way the
+ * blocks before, which stayed only for this block. */
 static void release(struct kv_tree *t, uint32_t at)
 {
     while (at != KV_NONE && !kv_tree_is_kept(&t->blocks[at]) && t->blocks[at].child == KV_NONE) {
@@ -279,8 +280,8 @@ void kv_tree_place(struct kv_tree *t, uint32_t top, uint32_t depth, bool is_root
 }
 
 /* Finds the block before the event's first block. An unknown block is added: once it is stored
- * again, the later blocks get their places. `*parent` is KV_NONE if the first block begins a
- * prompt. */
+ * again, the later blocks get their places. Sets *parent; KV_NONE: the first block begins a prompt.
+ * Returns false if the tree is full. */
 static bool parent_of(struct kv_tree *t, const struct kv_event *e, unsigned group, uint32_t *parent)
 {
     *parent = KV_NONE;

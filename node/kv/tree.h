@@ -39,13 +39,13 @@
 
 enum {
     KV_GROUPS_MAX = 16,       /* groups of a hybrid model; events of further groups are ignored */
-    KV_TREE_BLOCK_BYTES = 64, /* bytes per block, tables included */
+    KV_TREE_BLOCK_BYTES = 64, /* bytes of memory per block, tables included */
     KV_AHEAD = 16, /* blocks between a prefetch and the use: a block takes 0.4 us, memory 0.1 us a
                       step */
 };
 
-/* Returns the chain of a prompt's first blocks and the next block. `chain` is of the first blocks,
- * and `digest` of the next block's tokens (struct kv_event). Never 0. */
+/* Returns the chain of a prompt up to a block's end. `chain`: the chain of the blocks before this
+ * block. `digest`: the digest of the block's tokens (struct kv_event). Never 0. */
 uint64_t kv_chain(const struct hash_secret *secret, uint64_t chain, uint64_t digest);
 /* Returns the chain of a prompt without blocks. */
 uint64_t kv_chain_root(const struct hash_secret *secret, uint32_t block_tokens, uint64_t space);
@@ -86,7 +86,7 @@ uint32_t kv_tree_make_room(struct kv_tree *t);
  * the last step the tree is tired, because the feed costs more than an engine's should. A tired
  * tree takes no more steps, even within an event, and may be wrong until cleared. */
 void kv_tree_allow(struct kv_tree *t, uint64_t steps);
-/* Takes steps for the caller's work. */
+/* Takes this number of the allowed steps, for the caller's work. */
 void kv_tree_spend(struct kv_tree *t, uint64_t steps);
 bool kv_tree_is_tired(const struct kv_tree *t);
 

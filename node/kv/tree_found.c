@@ -55,8 +55,8 @@ static bool may_be(const struct kv_block *b, const struct kv_front *front, uint6
     return !b->chained && b->chain == front->digest && !kv_tree_is_since(b, since_ms);
 }
 
-/* Goes from `from` towards the root up to an unknown block, and returns the front there; NULL:
- * there is no front. */
+/* Goes from `from` towards the root up to an unknown block, sets *top to this block, and returns
+ * the answer's front there; NULL: none. */
 static const struct kv_front *front_above(struct kv_tree *t, const struct kv_fronts *fronts,
                                           uint32_t from, uint32_t *top)
 {

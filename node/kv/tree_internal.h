@@ -27,15 +27,16 @@ struct kv_block {
      * an answer: the blocks before are not in the tree, and count as present as long as this block
      * is. */
     uint32_t depth;
-    uint32_t since; /* ms, wraps: last time that the block surely came to the GPU, or lost a copy */
+    uint32_t since; /* last time that the block surely came to the GPU, or lost a copy; in ms,
+                     * wraps */
     struct kv_copies gpu, host;
     bool disk : 1; /* stored on disk; engines never report removals from there */
     bool chained : 1;
     bool listed : 1;   /* in the table of chains */
     bool in_use : 1;   /* false: this is a free place */
     uint8_t reach : 2; /* enum kv_reach, judged by this group alone */
-    /* In the main group of a model with several groups (tree_groups.c): `serves` says if a prompt
-     * up to this block is cached, and `alive` if any prompt with this block is cached. */
+    /* Set in the main group of a model with several groups (tree_groups.c). `serves` says if a
+     * prompt up to this block is cached, and `alive` if any prompt with this block is cached. */
     uint8_t serves : 2, alive : 2;
     uint8_t group : 4;
     struct kv_copies run; /* in other groups: length of the run of present blocks up to here */

@@ -22,7 +22,8 @@
 #include <stdint.h>
 
 enum {
-    KV_TALLY_MEMORY = 64,         /* answers; 4 standard deviations below 1/2 are then 1/4 */
+    KV_TALLY_MEMORY = 64,         /* number of remembered answers; 4 standard deviations below a
+                                   * share of 1/2 is then a share of 1/4 */
     KV_TALLY_SIGMAS = 4,          /* a chance of 3 in 100,000 for an engine at exactly 1/2 */
     KV_TRUST_AGAIN_MS = 300000,   /* length of the first time without trust */
     KV_TRUST_DOUBLINGS = 3,       /* most doublings of KV_TRUST_AGAIN_MS */
@@ -48,8 +49,8 @@ struct kv_trust {
 bool kv_trust_lose(struct kv_trust *t, uint64_t now_ms);
 /* Returns true if the events are trusted again from now on. */
 bool kv_trust_again(struct kv_trust *t, uint64_t now_ms);
-/* Called after a restart with other signs than the feed, which may have repaired the events.
- * Returns true if the events are trusted again. */
+/* Called after a restart that shows in other signs than the feed: the restart may have repaired the
+ * events. Returns true if the events are trusted again from now on. */
 bool kv_trust_restarted(struct kv_trust *t);
 
 #endif

@@ -165,7 +165,8 @@ static int body_begin(struct kv_zmtp *z)
     return ERR_OK;
 }
 
-/* Bytes beyond the limit of a topic or a number make the message odd. */
+/* Stores bytes of a part or a command. Bytes beyond the limit of a topic or a number make the
+ * message odd. */
 static int body_take(struct kv_zmtp *z, struct slice s)
 {
     if (z->part == PAYLOAD || (z->flags & FLAG_COMMAND) != 0)

@@ -11,8 +11,8 @@
 #include "node/replica/learn.h"
 
 enum {
-    WAYS = 8,    /* number of possible places of an adapter's demand */
-    SAMPLES = 9, /* number of last samples whose median counts */
+    WAYS = 8,    /* number of rows of `demands` in which an adapter's row may be */
+    SAMPLES = 9, /* the median is that of this many last samples */
 };
 
 struct samples {
@@ -48,7 +48,8 @@ struct node_adapters {
     struct holder holders[NODE_REPLICAS_MAX];
     struct demand demands[NODE_ADAPTERS_MAX];
     double fleet_load_s;
-    double marginal; /* demand for the marginal adapter */
+    double marginal; /* faded number of requests for the marginal adapter; 0: all adapters fit the
+                      * slots */
     bool any;        /* some adapter was ever requested */
     float demands_now[NODE_ADAPTERS_MAX];
     struct node_vote loads[NODE_REPLICAS_MAX];
@@ -82,7 +83,7 @@ static unsigned slots_of(const struct holder *h)
 
 /* --- demand for each adapter ---------------------------------------------------------------- */
 
-/* The first possible place of an adapter's demand. */
+/* The first of the WAYS rows of `demands` in which the adapter's row may be. */
 static unsigned places_of(uint32_t adapter)
 {
     return hash_mix(adapter) % (NODE_ADAPTERS_MAX / WAYS) * WAYS;
@@ -134,7 +135,7 @@ static unsigned place_of(const struct holder *h, uint32_t adapter)
     return i;
 }
 
-/* Index of the adapter to be evicted; `count`: all are in use. */
+/* Index of the adapter to be evicted; h->count: all adapters are in use. */
 static unsigned idle_last(const struct holder *h)
 {
     for (unsigned i = h->count; i > 0; i--) {

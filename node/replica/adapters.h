@@ -1,19 +1,22 @@
-/* LoRA adapters: the adapters in each engine's slots, the demand for each adapter, and the time of
- * a load (docs/adr/0034).
+/* LoRA adapters: the adapters in each engine's slots, the demand for each adapter, and the time
+ * that a load takes (docs/adr/0034).
  *
- * An engine loads an adapter without a slot before the prompt. It evicts the least recently used
- * adapter without a running request. No engine reports the contents of the slots, so this table
- * follows each placed request, in the order of last use. Other routers' requests come in with their
- * reported loads (node/route/adapters.c).
+ * If a prompt's adapter has no slot, the engine loads the adapter before it computes the prompt. If
+ * all slots are taken, the engine evicts the least recently used adapter without a running request.
+ * No engine reports the contents of the slots, so this table follows each placed request, in the
+ * order of last use. Other routers' requests are known from the loads that those routers report
+ * (node/route/adapters.c).
  *
- * An adapter's demand, 0 to 1, is the recent rate of requests, relative to the *marginal* adapter:
- * the last adapter with a slot if the fleet's slots go to the adapters with the most demand.
- * Adapters of similar demand share replicas: rare adapters share the slots of few replicas, and so
- * evict no popular adapter elsewhere.
+ * An adapter's demand is a number from 0 to 1. It is 1/2 if recent requests for the adapter were as
+ * many as for the *marginal* adapter, and more if they were more. If the fleet's slots went to the
+ * most requested adapters, the marginal adapter would be the last with a slot. Adapters of similar
+ * demand share replicas: rare adapters share the slots of few replicas, and so evict no popular
+ * adapter elsewhere.
  *
- * The seconds of a load are the extra time of prompts whose adapter had to be loaded, compared with
- * prompts whose adapter had a slot. Both are medians of the last samples, per replica, or of the
- * fleet if the replica has few. A result below zero counts as zero.
+ * The time of a load is learned for each replica from the last prompts with an adapter. It is the
+ * median extra time of prompts whose adapter had to be loaded, less the median extra time of the
+ * others. A result below zero counts as zero. A replica with few samples has the median of the
+ * fleet's load times.
  *
  * Adapters are named by keyed hashes, never 0. Times are milliseconds of the router's clock. */
 #ifndef NODE_REPLICA_ADAPTERS_H
@@ -28,9 +31,9 @@
 enum {
     NODE_ADAPTER_SLOTS_MAX = 128, /* most slots followed at a replica; further slots of an engine
                                    * are ignored */
-    /* Slots assumed for an engine without a reported number. Too high is better than too low:
-     * requests then return to the last replica with their adapter. If the adapter must be loaded
-     * again, the load costs no more there than elsewhere. */
+    /* Slots assumed for an engine that reports no number. Too high is better than too low: requests
+     * then return to the last replica with their adapter. If the adapter must be loaded again, the
+     * load costs no more there than elsewhere. */
     NODE_ADAPTER_SLOTS = 32,
     NODE_ADAPTERS_MAX = 4096, /* adapters with tracked demand; new adapters replace those with the
                                * least demand */
@@ -50,15 +53,15 @@ void node_adapters_slots(struct node_adapters *a, unsigned replica, unsigned slo
 unsigned node_adapters_slots_of(const struct node_adapters *a, unsigned replica);
 /* The replica's engine restarted: all slots are empty. */
 void node_adapters_forget(struct node_adapters *a, unsigned replica);
-/* The number belongs to another replica from now on. */
+/* Forgets everything about replica number `replica`: the number now belongs to another replica. */
 void node_adapters_leave(struct node_adapters *a, unsigned replica);
 
-/* A request for the adapter is placed at the replica, or ends there. */
+/* node_adapters_use(): a request with the adapter was placed at the replica.
+ * node_adapters_release(): the request ended. */
 void node_adapters_use(struct node_adapters *a, unsigned replica, uint32_t adapter,
                        uint64_t now_ms);
 void node_adapters_release(struct node_adapters *a, unsigned replica, uint32_t adapter);
-/* The replica used the adapter at `at_ms`, for another router or according to the engine's
- * report. */
+/* Another router's report or the engine's says that the replica used the adapter at `at_ms`. */
 void node_adapters_seen(struct node_adapters *a, unsigned replica, uint32_t adapter,
                         uint64_t at_ms);
 
@@ -68,9 +71,9 @@ bool node_adapters_hold(const struct node_adapters *a, unsigned replica, uint32_
 struct node_adapter_need {
     bool loads;    /* the adapter has no slot */
     bool waits;    /* the adapter has no slot, and all slots are in use */
-    double wanted; /* demand for the adapter to be evicted; 0: a slot is free */
-    double unlike; /* 0..1: distance between the adapter's demand and the demand of the adapters in
-                    * the slots */
+    double wanted; /* demand for the adapter that would be evicted; 0: none would be */
+    double unlike; /* 0..1: distance between the adapter's demand and the mean demand of the
+                    * adapters in the slots; 0 if none would be evicted */
 };
 struct node_adapter_need node_adapters_need(const struct node_adapters *a, unsigned replica,
                                             uint32_t adapter, uint64_t now_ms);
@@ -80,7 +83,8 @@ unsigned node_adapters_held(const struct node_adapters *a, unsigned replica);
 /* --- demand for each adapter ---------------------------------------------------------------- */
 
 void node_adapters_asked(struct node_adapters *a, uint32_t adapter, uint64_t now_ms);
-/* Called once a second. `slots` is the sum over the fleet. */
+/* Computes demands and the fleet's load time anew; called once a second. `slots`: number of slots
+ * of the whole fleet. */
 void node_adapters_tick(struct node_adapters *a, uint64_t slots, uint64_t now_ms);
 
 /* --- what loading takes --------------------------------------------------------------------- */

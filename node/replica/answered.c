@@ -22,7 +22,7 @@ struct row {
 
 struct node_answered {
     struct hash_secret secret;
-    unsigned count, named; /* rows, and rows with a name */
+    unsigned count, named; /* number of rows, and of rows with a name */
     uint16_t slots[SLOTS]; /* row + 1, open addressing, linear probing; 0 = empty */
     struct row rows[ROWS]; /* pages without rows are never touched */
 };
@@ -52,7 +52,8 @@ static bool is_row_of(const struct row *row, unsigned replica, struct slice mode
     return row->replica == replica && slice_equal(row_model(row), model);
 }
 
-/* The row's slot, or the empty slot for the row. */
+/* The slot of the row for this replica and model; if there is no such row, the empty slot for
+ * it. */
 static unsigned slot_of(const struct node_answered *a, unsigned replica, struct slice model)
 {
     uint64_t hash = hash_mix(hash64(&a->secret, model.at, model.len) + replica);

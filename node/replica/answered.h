@@ -4,8 +4,9 @@
  *
  * Each pair of replica and model has a row, if a replica has listed the model, to the router or to
  * a client (`listed` in node/replica/model.h). There are at most NODE_ANSWERED_ROWS_MAX rows; they
- * are freed with their replica. All other answers count in the replica's row without a name, which
- * always has room: answers beyond the limit, and answers for names used only by clients. */
+ * are freed with their replica. Each replica also has a row without a name, which always has room.
+ * That row counts all other answers: those beyond the limit, and those for names used only by
+ * clients. */
 #ifndef NODE_REPLICA_ANSWERED_H
 #define NODE_REPLICA_ANSWERED_H
 
@@ -18,7 +19,8 @@ struct node_answered;
 
 struct node_answered_row {
     unsigned replica;
-    struct slice model;     /* empty: the row without a name; borrowed until the table goes */
+    struct slice model;     /* empty: the row without a name. Points into the table; valid until
+                             * node_answered_forget() */
     uint64_t prompt_tokens; /* cached tokens included */
     uint64_t cached_tokens; /* at most prompt_tokens */
 };
@@ -27,12 +29,12 @@ struct node_answered_row {
 MUST_USE int node_answered_create(struct node_answered **out, const struct hash_secret *secret);
 void node_answered_destroy(struct node_answered *a);
 
-/* An answer reported both figures. `cached_tokens` is limited to the whole prompt. `replica` is
- * below NODE_REPLICAS_MAX. */
+/* Counts an answer that reported both figures. At most `prompt_tokens` of the cached tokens count.
+ * `replica` is below NODE_REPLICAS_MAX. */
 void node_answered_add(struct node_answered *a, unsigned replica, struct slice model,
                        uint64_t prompt_tokens, uint64_t cached_tokens);
 
-/* The number belongs to another replica from now on. */
+/* Removes the rows of replica number `replica`: the number now belongs to another replica. */
 void node_answered_forget(struct node_answered *a, unsigned replica);
 
 /* Iterates over all rows with answers: call with *at = 0 first; false after the last row. */

@@ -69,9 +69,10 @@ void node_belief_void_end(struct node_belief *b, uint64_t id)
     }
 }
 
-/* Finds the newest generations, as many as fit in `size_blocks`, and returns the number of their
- * blocks. The floor is the oldest of them; if everything fits, `first` is the oldest generation
- * with any block. */
+/* Finds the newest generations that together fit in `size_blocks`, and returns the number of their
+ * blocks. Sets *floor to the oldest of them, and *floor_share to the share of the floor's blocks
+ * that fit. Sets *first to the floor or, if everything fits, to the oldest generation with any
+ * block. */
 static double newest_that_fit(const struct node_belief *b, const struct crdt_index_ring *ring,
                               double size_blocks, uint32_t *floor, double *floor_share,
                               uint32_t *first)
@@ -127,8 +128,8 @@ double node_belief_displaced(const struct node_belief *b, const struct crdt_inde
 {
     double need = new_blocks - (b->size_blocks - b->present_blocks);
     double wanted = 0;
-    /* The index may have dropped generations since the last count, and the ring has no other
-     * generations. */
+    /* The index may have dropped b->first since the last count; older generations than ring->oldest
+     * do not exist. */
     uint32_t first = b->first > ring->oldest ? b->first : ring->oldest;
     for (uint32_t g = first; need > 0 && g <= ring->newest; g++) {
         double count = count_at(b, ring, g) * (g == b->floor ? b->floor_share : 1);

@@ -54,7 +54,7 @@ struct node_decay {
 void node_decay_fill(struct node_decay *d, uint32_t generation_ms, double horizon_s);
 
 void node_belief_init(struct node_belief *b);
-/* The index's counters have changed. */
+/* Notes that the index's counters have changed. */
 static inline void node_belief_moved(struct node_belief *b)
 {
     b->stale = true;
@@ -65,7 +65,8 @@ static inline void node_belief_moved(struct node_belief *b)
 void node_belief_refresh(struct node_belief *b, const struct crdt_index_ring *ring,
                          double size_blocks, double near_blocks);
 
-/* Share of a generation's blocks in the engine's own memory, 0..1. */
+/* Share of a generation's blocks that is in the engine's own memory, not in a further tier;
+ * 0..1. */
 double node_belief_near(const struct node_belief *b, uint32_t generation);
 
 /* Number of blocks that `new_blocks` new blocks would evict, each weighted with the chance that a
@@ -75,21 +76,22 @@ double node_belief_displaced(const struct node_belief *b, const struct crdt_inde
                              const struct node_decay *decay, double new_blocks, double held_blocks,
                              uint32_t held_generation);
 
-/* Number of blocks used after a generation (`newer`), and in the generation (`among`). */
+/* Sets *newer to the number of blocks last used after the generation, and *among to the number last
+ * used in that generation. */
 void node_belief_depth(const struct node_belief *b, const struct crdt_index_ring *ring,
                        uint32_t generation, double *newer, double *among);
 
-/* Number of blocks used within the last `generations`. The present generation comes just before the
- * ring's newest; `begun` is the passed share of it. */
+/* Number of blocks last used within the last `generations`. The present generation is the ring's
+ * last but one; `begun` is the share of the present generation that has passed. */
 double node_belief_within(const struct node_belief *b, const struct crdt_index_ring *ring,
                           double generations, double begun);
 
 /* The prompt is not in the cache, but the index recorded `blocks` new blocks of it in this
  * generation. If the prompt was void before, the entry moves to this generation. */
 void node_belief_void(struct node_belief *b, uint64_t id, uint32_t generation, uint32_t blocks);
-/* The prompt was computed after all. */
+/* The prompt was computed after all: its blocks count again. */
 void node_belief_void_end(struct node_belief *b, uint64_t id);
-/* Moves the belief towards the present factor in steps, so that a single answer never changes the
+/* Moves the believed factor one step towards `factor`, so that a single answer never changes the
  * belief about a whole cache by much. */
 void node_belief_approach(struct node_belief *b, double factor);
 

@@ -8,7 +8,7 @@
 
 struct node_bookings {
     uint32_t free_head;
-    uint32_t fresh; /* slots from here on were never used: their pages are not touched */
+    uint32_t fresh; /* entries from this index on were never used: their pages are not touched */
     uint32_t open_count;
     struct node_booking_entry entries[NODE_BOOKINGS_MAX];
 };
@@ -111,8 +111,8 @@ static void decoding_begin(struct node_load *l, const struct node_booking_entry 
     l->prefilled_tokens += e->work.prefill_tokens;
 }
 
-/* The load in decode. The number of requests is estimated by the share of tokens, because other
- * routers do not report the number. */
+/* The load in decode, of all routers. The number of requests is estimated from the share of context
+ * tokens in decode, because other routers do not report that number. */
 static struct node_room_amount running_of(const struct node_load *l)
 {
     struct node_room_amount all = node_load_booked(l);

@@ -47,8 +47,8 @@ void node_breaker_hear(struct node_replica *k, const struct node_breaker_heard *
     struct node_breaker *b = &k->breaker;
     bool waited = b->heard == NODE_BREAKER_DUE || b->heard == NODE_BREAKER_TRYING;
     bool waits = h->phase == NODE_BREAKER_DUE || h->phase == NODE_BREAKER_TRYING;
-    /* A sum falls when a router leaves, which is no news. What this router sees after the cure
-     * counts. */
+    /* A rise of the sum is another router's cure; a fall means that a router left. What this router
+     * sees after the cure counts. */
     if (h->cures > b->cures && k->trouble.failing.trial && !runs(k, now_ms) && !b->trying)
         recover(k);
     if (waits && !waited)
@@ -88,7 +88,7 @@ static bool is_due(const struct node_replica *k, uint64_t now_ms)
                                 (heeds(k, now_ms) && k->breaker.heard != NODE_BREAKER_OPEN));
 }
 
-/* Earliest time of a trial, if this router had the first turn. */
+/* Earliest time at which this router could make a trial if it had the first turn. */
 static uint64_t due_since(const struct node_replica *k)
 {
     uint64_t since_ms = k->breaker.heard != NODE_BREAKER_CLOSED ? k->breaker.due_ms : 0;

@@ -33,16 +33,16 @@ struct node_replica;
 enum {
     NODE_BREAKER_TURN_MS = 500,    /* delay between the turns of two routers when a trial is due */
     NODE_BREAKER_TURNS_MAX = 8,    /* longest wait for a turn, in turns */
-    NODE_BREAKER_WARNED_MS = 500,  /* time for this router's own check after another router's
-                                    * back-off began */
+    NODE_BREAKER_WARNED_MS = 500,  /* time that this router has for a health check after another
+                                    * router's back-off began */
     NODE_BREAKER_WORKED_MS = 5000, /* a success outweighs other routers' reports for this time */
     NODE_BREAKER_CURED_MS = 60000, /* a success outweighs other routers' reports for this time if it
                                     * came while they reported trouble */
 };
 
 /* Recent attempts: whole answers, and failures not caused by the request itself. Such failures are
- * failed or broken connections, and errors after which another replica answered well. Attempts of
- * clients that left, attempts at full queues, and errors perhaps caused by the request count as
+ * connections that failed or broke, and errors after which another replica answered well. Attempts
+ * of clients that left, attempts at full queues, and errors perhaps caused by the request count as
  * neither. */
 struct node_tally {
     double attempts; /* fading number of attempts, at most NODE_TALLY_RECENT */
@@ -58,8 +58,7 @@ enum {
 
 enum node_breaker_phase {
     NODE_BREAKER_CLOSED,
-    NODE_BREAKER_DUE, /* the phases from here on are in the order of precedence among routers'
-                       * reports */
+    NODE_BREAKER_DUE, /* if routers report several phases, the one furthest down this list counts */
     NODE_BREAKER_TRYING,
     NODE_BREAKER_OPEN,
 };
@@ -67,7 +66,8 @@ enum node_breaker_phase {
 /* Part of struct node_replica. */
 struct node_breaker {
     bool trying;   /* a request of this router is the trial */
-    uint8_t cured; /* number of this router's successful trials, modulo 256; reported */
+    uint8_t cured; /* number of this router's successful trials, modulo 256; reported to the
+                    * others */
     /* The other routers' reports. */
     enum node_breaker_phase heard;
     uint8_t heard_level; /* level of the longest reported back-off: 1: 1 s, 2: 2 s, 3: 4 s, ... */

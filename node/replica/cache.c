@@ -21,7 +21,8 @@ double node_replica_near_tokens(const struct node_replica *k)
     return (double)(k->told.cache_tokens > 0 ? k->told.cache_tokens : k->told.cache_tokens_heard);
 }
 
-/* Each router has a share of the evidence, so each router's head start is the same share. */
+/* The head start of the reported size (node/replica/evidence.h). Each router has only a share of
+ * the evidence, so the head start is divided by the number of routers. */
 static double head_start(const struct node_replica *k)
 {
     return RULE(FEW) / (1 + k->cache.others.count);
@@ -78,14 +79,14 @@ static void size_believe(struct node_replica *k)
     node_replica_size_known(k, &size, &weight);
     double sum = weight * log(size) + k->cache.others.size_log;
     weight += k->cache.others.size_weight;
-    /* Squared, because a share of 2 % would still change the size by 12 % if the evidence is 300
-     * times off. */
+    /* The evidence's share of the belief. The weights are squared, because a share of 2 % would
+     * still change the size by 12 % if the evidence is 300 times off. */
     double known = weight * weight / (weight * weight + RULE(SIZE_DOUBT) * RULE(SIZE_DOUBT));
     node_belief_approach(&k->belief, weight > 0 ? exp(known * sum / weight) : 1);
 }
 
-/* `weight` requests had `cached` tokens from the cache; `expected` is the prediction for each
- * size. */
+/* Learns the size from `weight` requests, with `cached` of `prompt` tokens from the cache.
+ * `expected`: the predicted cached tokens at each size. */
 static void size_learn(struct node_replica *k, const float expected[NODE_SIZES], double cached,
                        double prompt, double weight)
 {
@@ -185,7 +186,7 @@ void node_replica_void(struct node_replica *k, const struct node_work *work)
     k->cache.sums.void_blocks += work->fresh_blocks;
 }
 
-/* The sum may fall: requests without effect are taken back. */
+/* The difference of two sums; may be negative, because requests without effect are taken back. */
 static double rise(uint64_t before, uint64_t now)
 {
     return (double)(int64_t)(now - before);
@@ -266,7 +267,7 @@ static unsigned divisor(uint64_t a, uint64_t b)
     return (unsigned)a;
 }
 
-/* Engines count whole blocks. */
+/* Learns the block size as a common divisor: engines report whole blocks. */
 static void block_learn(struct node_cache *c, uint64_t cached)
 {
     if (cached == 0 || cached == c->told_last)

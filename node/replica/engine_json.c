@@ -20,7 +20,7 @@ static size_t draw_text(struct http_json *j, struct slice *in, char *out, size_t
     return total;
 }
 
-/* A reader of members: the position, and the key of the next value. */
+/* A position in a JSON text, with the last key and the last string value that were read. */
 struct reader {
     struct http_json json;
     struct slice in;
@@ -59,20 +59,20 @@ static double number_of(const struct reader *r)
     return strtod(text, NULL);
 }
 
-/* A context length; 0: invalid. */
+/* The number at the reader, as a context length; 0: no valid length. */
 static uint32_t context_of(const struct reader *r)
 {
     double tokens = number_of(r);
     return tokens >= 1 && tokens <= NODE_CONTEXT_TOKENS_MAX ? (uint32_t)tokens : 0;
 }
 
-/* The stored part of the text. */
+/* The stored part of the last string value. */
 static struct slice text_of(const struct reader *r)
 {
     return slice_of(r->text, r->text_len <= NODE_MODEL_ID_MAX ? r->text_len : NODE_MODEL_ID_MAX);
 }
 
-/* The text of a member, copied to `room`; empty if longer. */
+/* Copies the last string value to `room`; returns an empty slice if it is too long. */
 static struct slice whole_text(const struct reader *r, char room[NODE_MODEL_ID_MAX])
 {
     size_t len = r->text_len <= NODE_MODEL_ID_MAX ? r->text_len : 0;
@@ -132,9 +132,9 @@ static bool contains(struct slice text, struct slice word)
     return memmem(text.at, text.len, word.at, word.len) != NULL;
 }
 
-/* True if the stored part of the text says that a model is unknown. These words follow the model's
- * name. The text must begin with "model", because an engine also quotes missing things of other
- * kinds, such as the id of a response. */
+/* True if the stored part of the text says that a model is unknown. The text must begin with
+ * "model" or a similar word: engines use the same words for other missing things, such as the id of
+ * a response. The name of the model comes between. */
 static bool says_unknown(struct slice text)
 {
     static const struct slice begins[] = {{"The model", 9}, {"the model", 9}, {"Model", 5},
@@ -148,7 +148,7 @@ static bool says_unknown(struct slice text)
     return false;
 }
 
-/* True if this member says that the model is unknown, and not a path or a stored object. */
+/* True if the field just read says that the model is unknown, and not a path or a stored object. */
 static bool says_no_model(const struct reader *r)
 {
     struct slice text = text_of(r);
@@ -165,7 +165,8 @@ static void keep_text(const struct reader *r, char *out, size_t size)
     out[text.len] = '\0';
 }
 
-/* The type of a flat error or of the error object is nested deeper than an event's type. */
+/* If several fields are named `type`, the last counts: in an event, the event's own type comes
+ * first, and the error's type follows, nested deeper. */
 void node_error_read(struct slice json, struct node_engine_error *out)
 {
     *out = (struct node_engine_error){0};
@@ -190,7 +191,7 @@ void node_error_read(struct slice json, struct node_engine_error *out)
         }
     }
     out->model_unknown &= http_json_finish(&r.json);
-    if (strcmp(out->type, "abort") == 0) /* the type of a finish reason */
+    if (strcmp(out->type, "abort") == 0) /* SGLang's finish reason, not a type of error */
         out->type[0] = '\0';
     if (strcmp(out->type, "overloaded_error") == 0)
         out->status = 503;
@@ -202,7 +203,7 @@ static unsigned count_of(const struct reader *r)
     return number >= 0 && number <= NODE_RANKS_MAX ? (unsigned)number : 0;
 }
 
-/* SGLang rejects a prompt larger than the cache. */
+/* Limits the context to the cache size, because SGLang rejects a larger prompt. */
 static uint32_t within(uint32_t context_tokens, double cache_tokens)
 {
     bool holds = cache_tokens <= 0 || cache_tokens >= context_tokens;

@@ -8,9 +8,9 @@
 #include "node/replica/ablation.h"
 #include "node/replica/constants.h"
 
-/* Shared by all: the sizes, and each size's share of the head start, by the distance from the
- * reported size. The share grows little with the distance: a factor of a hundred is no less likely
- * than a factor of ten. */
+/* The sizes that are tried, and for each size the multiple of the head start that it must make up.
+ * This multiple depends on the distance from the reported size, but grows little with it: a factor
+ * of a hundred is hardly less likely than a factor of ten. */
 struct sizes {
     float size[NODE_SIZES];
     float distance[NODE_SIZES];
@@ -28,8 +28,9 @@ __attribute__((constructor)) static void sizes_make(void)
     }
 }
 
-/* For each size, adds the tokens of the part in a cache of this size. Between the part's depths the
- * share is linear. Such loops have no branch and a known end, so a compiler vectorises them. */
+/* For each size, adds to `sums` the part's tokens in a cache of this size. For sizes between the
+ * part's depths, the share of the tokens grows linearly from 0 to 1. Such loops have no branch and
+ * a known end, so a compiler vectorises them. */
 static WIDE_INLINED void part_sum(const struct node_part *p, float times, float *restrict sums)
 {
     const float *restrict size = sizes.size;
@@ -83,8 +84,8 @@ static WIDE_INLINED float share_of(const struct node_evidence *e, unsigned i)
     return share > 1 ? 1 : share;
 }
 
-/* For each size: the squared difference between prediction and result, and the head start of the
- * reported size. */
+/* Sets the error of each size: the sum of the squared differences between prediction and result,
+ * plus the handicap from the head start. */
 static WIDE_INLINED void errors_of(const struct node_evidence *e, float head_start,
                                    float *restrict errors)
 {
@@ -96,9 +97,9 @@ static WIDE_INLINED void errors_of(const struct node_evidence *e, float head_sta
     }
 }
 
-/* The first size with the least error, or NODE_SIZES_BELOW if no error is less than the error
- * there. Finds LANES minima in parallel, each over every LANES-th size, so that each comparison
- * waits only for the comparison before in the lane. */
+/* Index of the first size with the least error; NODE_SIZES_BELOW, the reported size, if no other
+ * size has a smaller error. Finds LANES minima in parallel, each over every LANES-th size, so that
+ * each comparison waits only for the previous one in its lane. */
 static WIDE_INLINED unsigned least_of(const float *errors)
 {
     enum { LANES = 8, WHOLE = NODE_SIZES / LANES * LANES };

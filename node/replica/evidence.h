@@ -26,7 +26,8 @@ enum {
 
 /* A part of a prompt recorded at the replica. The part is cached if everything used after it fits
  * in the cache. `from` and `to` are the depths of the part's first and last block, as shares of the
- * reported size. For sizes between them the chance is linear. */
+ * reported size. In a cache of a size between them, a part of the tokens is expected, growing
+ * linearly from none to all. */
 struct node_part {
     float tokens;
     float from, to;
@@ -38,7 +39,8 @@ struct node_reach {
     struct node_part parts[NODE_PARTS_MAX];
 };
 
-/* For each size, adds `times` the tokens in a cache of this size; `times` -1 takes them back. */
+/* For each size, adds to `sums` the tokens expected in a cache of this size, multiplied by `times`;
+ * -1 takes them back. */
 void node_reach_sum(const struct node_reach *reach, double times, float sums[NODE_SIZES]);
 
 struct node_evidence {
@@ -51,7 +53,7 @@ struct node_evidence {
     double size;   /* the best size, in units of the reported size */
     double weight; /* number of whole prompts by which the best size predicts better than the
                     * reported size */
-    double share;  /* reused share of the tokens in the cache */
+    double share;  /* share of the tokens in a cache of the best size that is reused */
 };
 
 void node_evidence_init(struct node_evidence *e);
@@ -59,9 +61,9 @@ void node_evidence_init(struct node_evidence *e);
 /* The size, limited to the range of tried sizes. */
 double node_evidence_size(double size);
 
-/* Adds a request, or several summed up with their `weight`: the expected cached tokens at each
- * size, and the actual cached tokens, out of `prompt` tokens. `head_start` is the reported
- * size's. */
+/* Adds a request, or the sum of several that count as `weight` requests: the expected cached tokens
+ * at each size, and the actual cached tokens, out of `prompt` tokens. `head_start`: number of
+ * prompts by which evidence for another size must beat the reported size. */
 void node_evidence_add(struct node_evidence *e, const float expected[NODE_SIZES], double cached,
                        double prompt, double weight, double head_start);
 

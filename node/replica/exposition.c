@@ -45,7 +45,8 @@ static struct slice take_while(struct slice *s, bool (*is)(char))
     return front;
 }
 
-/* strtod() accepts hexadecimal numbers and more, which are invalid here. */
+/* Parses a decimal number, an infinity or NaN. Hexadecimal numbers, which strtod() would accept,
+ * are invalid. */
 static int number_parse(struct slice s, double *out)
 {
     static const char decimal[] = "0123456789.eE+-", words[] = "+-infatyINFATY";

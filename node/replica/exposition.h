@@ -12,8 +12,9 @@ struct slice node_exposition_line(struct slice line);
 struct slice node_exposition_name(struct slice *line);
 
 typedef void (*node_exposition_label)(void *context, struct slice name, struct slice value);
-/* Reads the labels and the value after the name. Label values keep their escapes. A timestamp and
- * an exemplar after the value are skipped. ERR_SYNTAX. */
+/* Reads the part of a line after the name: calls `each` for every label, and sets *value. Label
+ * values keep their escapes. A timestamp and an exemplar after the value are skipped. ERR_SYNTAX:
+ * the line is invalid. */
 MUST_USE int node_exposition_sample(struct slice rest, node_exposition_label each, void *context,
                                     double *value);
 

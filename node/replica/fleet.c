@@ -29,7 +29,8 @@ static bool counts(const struct node_replica *k, uint64_t fleet)
 }
 
 /* A fleet's median, and the best replica's figure. A replica without samples is assumed to be like
- * the best. With the median of a mostly slow fleet, a fast replica would stay idle for ever. */
+ * the best. If it counted like the median of a mostly slow fleet, a fast replica would stay idle
+ * for ever. */
 struct fleet_figure {
     double median, best;
 };
@@ -65,8 +66,8 @@ static double alike(unsigned samples)
     return log(RULE(SLIGHTLY)) + RULE(NOISE) / sqrt(samples);
 }
 
-/* The variance of the replicas' rates, in logarithms, without the variance by chance among equal
- * replicas. */
+/* The variance of the replicas' rates, in logarithms, less the variance that chance would cause
+ * among equal replicas. */
 static double spread_of(const struct node_replica *replicas, unsigned count, uint64_t fleet)
 {
     double seen = 0, sum = 0, squares = 0, noise = 0;
@@ -85,8 +86,9 @@ static double spread_of(const struct node_replica *replicas, unsigned count, uin
     return number_max((squares - sum * sum / seen) / (seen - 1) - noise / seen, 0);
 }
 
-/* A replica's few samples count the more, the more the fleet's replicas differ in relation to the
- * samples' noise (shrinkage; James and Stein, 1961). */
+/* A replica's value from few samples, moved towards the fleet's value. The replica's samples count
+ * the more, the more the fleet's replicas differ in relation to the samples' noise (shrinkage;
+ * James and Stein, 1961). */
 static double shrunk(double own, unsigned samples, double fleet, double spread)
 {
     if (LEFT_OUT(SHRUNK))
@@ -106,9 +108,9 @@ static double apart(double own, unsigned samples, double fleet)
     return fleet * exp(fabs(off) < 2 * step ? 2 * (off - copysign(step, off)) : off);
 }
 
-/* Speeds for a busy and an idle replica. An idle replica without samples counts as the best. An
- * idle replica without recent samples counts at least as `tried`. With few samples, an idle replica
- * counts at least as the fleet. */
+/* A replica's believed speeds, while busy and while idle. Without samples, an idle replica counts
+ * as fast as the best of the fleet. With few samples, an idle replica counts at least as fast as
+ * the fleet's median, and with more samples, at least as fast as `tried`. */
 struct belief {
     double busy, idle;
 };
@@ -133,9 +135,10 @@ static struct belief believe(const struct node_speed *s, const struct fleet_figu
     return (struct belief){own, number_max(own, tried)};
 }
 
-/* A slow decode takes longer to be judged again than a slow prefill, because answers last longer.
- * So a pace is believed until PACE_HOLDS_MS have passed since the last sample and
- * PACE_HOLDS_ANSWERS answers have ended: answers to this router's requests to the fleet. */
+/* True while the replica's pace is believed. A slow decode takes longer to be judged again than a
+ * slow prefill, because answers last longer. So a pace is believed until PACE_HOLDS_MS have passed
+ * since the last sample and PACE_HOLDS_ANSWERS answers have ended: answers to this router's
+ * requests to the fleet. */
 static bool pace_holds(struct node_replica *k, uint32_t ended, uint64_t now_ms)
 {
     const struct node_speed *pace = &k->shown.pace;
@@ -152,7 +155,9 @@ static bool is_told_whole(const struct node_replica *k, uint64_t fleet)
     return counts(k, fleet) && k->shown.whole.count > 0;
 }
 
-/* Fits the whole answers of the fleet together, each scaled to the fleet's average speed. */
+/* Sets whole.base of the fleet's replicas: the times of a prefill token and of a decode step that
+ * fit the whole answers of the whole fleet best. Each replica's answers are scaled to the fleet's
+ * average speed. */
 static void explain_whole(struct node_replica *replicas, unsigned count, uint64_t fleet)
 {
     struct node_whole all = {0};
@@ -181,8 +186,9 @@ static void explain_whole(struct node_replica *replicas, unsigned count, uint64_
     }
 }
 
-/* Sets the most that ran at any replica of the fleet. While load rises for the first time, there is
- * no limit. Returns the number of ended answers. */
+/* Sets room.ran_anywhere of the fleet's replicas: the most requests and tokens that ran at once at
+ * any of them; 0, no limit, while load rises for the first time. Returns the number of the fleet's
+ * ended answers. */
 static uint32_t rooms_compare(struct node_replica *replicas, unsigned count, uint64_t fleet)
 {
     struct node_room_amount most = {0};
@@ -230,8 +236,8 @@ static void fleet_believe(struct node_replica *replicas, unsigned count, unsigne
         const struct node_shown *s = &k->shown;
         if (b->fleet != fleet)
             continue;
-        /* A few whole answers say too little about a replica's rate, and a few samples too little
-         * about the pace. */
+        /* A spread of 0 leaves few samples without effect. A few whole answers say too little about
+         * a replica's rate, and a few samples too little about the pace. */
         bool timed = s->streamed_ms != 0 || s->told_ms != 0;
         bool fresh = node_speed_fresh(&s->rate, now_ms) > RULE(FEW);
         struct belief own =

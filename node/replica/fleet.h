@@ -30,12 +30,13 @@ struct node_replica_config;
 struct node_believed {
     uint64_t fleet;           /* key of the replica's model, and so of the fleet; 0: unknown */
     double tokens_per_s;      /* prefill rate */
-    double idle_tokens_per_s; /* prefill rate if no request is under way there */
+    double idle_tokens_per_s; /* prefill rate if no request is under way at the replica */
     double step_base_s;       /* time of a decode step without context */
     double idle_step_base_s;
-    struct node_paced { /* state at the last sample of the pace */
+    struct node_paced { /* counts at the last sample of the pace */
         uint64_t samples;
-        uint32_t ended; /* number of answers of the whole fleet, to requests of this router */
+        uint32_t ended; /* number of ended answers to this router's requests, at all replicas of the
+                         * fleet */
     } paced;
 };
 
@@ -47,7 +48,7 @@ static inline double node_believed_step_s(const struct node_believed *b, double 
 
 void node_believed_check(const struct node_believed *b);
 
-/* Sets the replica's fleet by the replica's first model; empty: none. */
+/* Sets the replica's fleet. `model`: the replica's first model; empty: no fleet. */
 void node_fleet_join(struct node_replica *k, const struct hash_secret *secret, struct slice model);
 
 /* Sets the believed speeds of each replica. `scratch` has room for count + 1 votes. Costs a sort of

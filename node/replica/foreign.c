@@ -14,7 +14,8 @@ static bool rose(double before, double now)
     return before >= 0 && now > before;
 }
 
-/* Some engines do not update their gauges for a while when they have nothing to do. */
+/* True if no request waits and nothing was computed between the readings. Some engines then do not
+ * update their gauges for a while. */
 static bool gauges_are_old(const struct node_scrape *before, const struct node_scrape *now)
 {
     return now->waiting <= 0 && before->generation_tokens >= 0 &&
@@ -22,9 +23,9 @@ static bool gauges_are_old(const struct node_scrape *before, const struct node_s
            !rose(before->prompt_tokens, now->prompt_tokens);
 }
 
-/* Prompts wait for a moment while others are computed, even with few running. Only a repeated wait
- * while the most requests ever seen are running shows a limit. Another running request disproves
- * the limit. */
+/* Learns the limit on running requests. Prompts wait for a moment while others are computed, even
+ * if few requests run. So only a repeated wait, while the most requests ever seen are running,
+ * shows a limit. One more running request disproves the limit. */
 static void limit_learn(struct node_foreign *f, const struct node_scrape *now)
 {
     if (now->running > f->running_most) {
@@ -85,8 +86,8 @@ struct node_under_way node_under_way(const struct node_foreign *f, const struct 
     };
 }
 
-/* Contexts share prefixes, so their sum is more than the filled memory: bookings since the reading
- * count in the same proportion. */
+/* Seconds until the prompt finds memory. Contexts share prefixes, so their sum is more than the
+ * filled memory: bookings since the reading count in the same proportion. */
 static double memory_wait_s(const struct node_foreign *f, const struct node_load *load,
                             double new_tokens, double residence_s, double cache_tokens)
 {

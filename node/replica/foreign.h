@@ -35,8 +35,8 @@ struct node_foreign {
     uint64_t at_ms;        /* time of the last reading; 0: none */
 };
 
-/* `at_ranks`: requests booked by routers at the ranks of the address; `load` has the requests
- * booked at the address itself. */
+/* The metrics were read: `now`, and the reading before. `at_ranks`: requests booked by routers at
+ * the ranks of the address; `load` has the requests booked at the address itself. */
 void node_foreign_scraped(struct node_foreign *f, const struct node_load *load, double at_ranks,
                           const struct node_scrape *before, const struct node_scrape *now,
                           uint64_t now_ms);
@@ -45,7 +45,7 @@ void node_foreign_scraped(struct node_foreign *f, const struct node_load *load, 
 struct node_under_way {
     double requests;
     double context_tokens;
-    double foreign_waiting; /* foreign requests before the end of their prefill */
+    double foreign_waiting; /* foreign requests that wait in the engine's queue */
 };
 struct node_under_way node_under_way(const struct node_foreign *f, const struct node_load *load,
                                      uint64_t now_ms);

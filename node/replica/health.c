@@ -7,9 +7,9 @@
 /* A prompt explains silence for this multiple of the learned time, because long prompts are slower.
  * A rate without samples counts only up to prefill_rate_unproven. */
 static const double prefill_margin = 4, prefill_rate_unproven = 1000; /* tokens a second */
-/* Number of decode steps which may pass without a sign. */
+/* Number of decode steps that may pass without a sign of life. */
 static const double steps_margin = 10;
-/* A stall without an end is tried again after this time. */
+/* A replica whose stall does not end is tried again after this time. */
 static const uint64_t stall_max_ms = 30000;
 
 void node_backoff_set(struct node_backoff *b, unsigned level, uint32_t first_ms, uint64_t now_ms)
@@ -120,8 +120,8 @@ static uint64_t passed(uint64_t since_ms, uint64_t now_ms)
     return since_ms != 0 && now_ms > since_ms ? now_ms - since_ms : 0;
 }
 
-/* Time for which the engine may work without a sign. Only the sum of other routers' prompts is
- * known; it covers their longest prompt. */
+/* Time for which the engine may work without a sign of life. Only the sum of other routers' prompts
+ * is known; it covers their longest prompt. */
 static uint64_t explained_ms(const struct node_replica *k, const struct node_watched *w)
 {
     double rate = k->believed.tokens_per_s;
@@ -204,8 +204,8 @@ enum node_stall node_signs_judge(const struct node_replica *k, const struct node
     return NODE_STALL_NONE;
 }
 
-/* True if the requests under way got no byte for a third of watchdog_ms, or no token for a third of
- * watchdog_ms plus the explained time. */
+/* True if the requests under way got no byte for a third of watchdog_ms, or, if they are several,
+ * no token for a third of watchdog_ms plus the explained time. */
 static bool is_quiet(const struct node_replica *k, const struct node_watched *w,
                      uint64_t watchdog_ms, uint64_t now_ms)
 {
@@ -216,7 +216,9 @@ static bool is_quiet(const struct node_replica *k, const struct node_watched *w,
            (wanted > 1 && is_still(k, w, watchdog_ms / 3, 1, now_ms));
 }
 
-/* True if a request may try the replica: the replica answers, and no request there is stalled. */
+/* True if a request may try the stalled replica. The replica must have sent a byte since the stall
+ * began. Unless the stall was silence, the back-off must also be over. The engine must then be
+ * idle, have moved or report no load, or the stall must be older than stall_max_ms. */
 static bool may_be_tried(const struct node_replica *k, const struct node_watched *w,
                          uint64_t now_ms)
 {
@@ -232,7 +234,8 @@ static bool may_be_tried(const struct node_replica *k, const struct node_watched
     return !knows || idle || s->moved_ms > s->stalled_ms || now_ms >= s->stalled_ms + stall_max_ms;
 }
 
-/* Changes a starved stall into a stall of all requests. Missing first tokens are noticed first. */
+/* Changes a starved stall into a stall of all requests. Starvation is noticed before silence and
+ * before still counters. */
 static void turns_worse(struct node_signs *s, enum node_stall stall, uint64_t now_ms)
 {
     if (stall != NODE_STALL_SILENT && stall != NODE_STALL_COUNTERS)

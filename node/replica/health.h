@@ -20,8 +20,8 @@
  * A replica that stands still is *stalled*: the router avoids it, and moves requests without a
  * token to other replicas. The stall is over when the engine moves. Or after a back-off, if the
  * server answers and reports no requests, a single request at a time tries the replica. Ending an
- * answer that has begun is a separate decision (node_signs_lost()), by any sign of work
- * (node/replica/work.h), and takes `stall-cut`. */
+ * answer that has begun is a separate decision (node_signs_lost()), for which any sign of work
+ * counts (node/replica/work.h), and takes at least the setting `stall-cut`. */
 #ifndef NODE_REPLICA_HEALTH_H
 #define NODE_REPLICA_HEALTH_H
 
@@ -38,9 +38,10 @@ enum {
     NODE_BACKOFF_FORGET_MS = 60000, /* after this time the next back-off begins at the minimum
                                      * again */
     NODE_BACKOFF_LEVELS = 6,        /* levels from the first back-off to the longest */
-    /* First back-off of a stall, because each trial may cost a request watchdog_ms. The router that
-     * found the stall makes the first trial, and has the same time again for the trial before
-     * others may. A stall found again without a trial is no news for the others. */
+    /* First back-off of a stall; long, because each trial may cost a request watchdog_ms. The
+     * router that found the stall makes the first trial: after the back-off, it has this time for
+     * the trial before others may make one. A stall found again without a trial is no news for the
+     * others. */
     NODE_STALL_BACKOFF_MS = 5000,
     NODE_MOVES_MS = 5000, /* an engine is at work if it moved within this time */
 };
@@ -52,26 +53,28 @@ struct node_backoff {
     bool trial;    /* no answer has begun since the last back-off */
 };
 
-/* Begins a back-off, a level higher if the last back-off was recent. */
+/* Begins a back-off, one level above the last back-off if that was recent, else at level 1. */
 void node_backoff_again(struct node_backoff *b, uint32_t first_ms, uint64_t now_ms);
 /* Begins a back-off unless a back-off is running: failures of requests sent earlier do not extend
  * it. */
 void node_backoff_begin(struct node_backoff *b, uint32_t first_ms, uint64_t now_ms);
-/* Begins a back-off of this level, or of the highest level. */
+/* Begins a back-off of this level, at most NODE_BACKOFF_LEVELS. `first_ms`: the length at level
+ * 1. */
 void node_backoff_set(struct node_backoff *b, unsigned level, uint32_t first_ms, uint64_t now_ms);
 
-/* A router's report about waiting requests: their number after watchdog_ms without a token, up to
- * NODE_STILL_WAITS. And a bit if the engine stands still by the counters. */
+/* A router's report in a byte: the number of requests that waited for watchdog_ms without a token,
+ * at most NODE_STILL_WAITS; and the bit NODE_STILL_FOUND if the engine's counters stand still. */
 enum { NODE_STILL_WAITS = 3, NODE_STILL_FOUND = 4 };
 
 enum node_stall { NODE_STALL_NONE, NODE_STALL_SILENT, NODE_STALL_COUNTERS, NODE_STALL_STARVED };
 
 struct node_signs {
     bool leaving;               /* the replica's health check says no */
-    bool quiet;                 /* avoided, but not stalled yet: no sign for longer than usual */
+    bool quiet;                 /* avoided, but not stalled yet: no sign of life for longer than
+                                 * usual */
     bool proven;                /* a token came since the engine's start, for any client */
     bool starved;               /* the last stall was STARVED: tokens of other requests do not end
-                                 * it */
+                                 * the trial after it */
     bool warned;                /* another router found the engine still, and nothing moved here
                                  * since */
     enum node_stall stall;      /* reason for the stall */
@@ -82,10 +85,12 @@ struct node_signs {
     uint64_t worked_ms;    /* moved_ms, or a later sign of work by another router, reported seconds
                             * late */
     uint64_t told_ms;      /* last token received here and reported to the others */
-    uint64_t explained_ms; /* time without a sign, as explained by the longest prompt */
+    uint64_t explained_ms; /* time without a sign of life that the longest prompt explains */
     struct node_work_seen work;
-    uint8_t waits, heard_waits; /* requests without a token: this router's, the others' */
-    bool found;                 /* the engine's counters stood still, without movement since */
+    uint8_t waits, heard_waits; /* requests that waited for watchdog_ms without a token: this
+                                 * router's, at most NODE_STILL_WAITS; and all other routers' */
+    bool found;                 /* this router found the engine still, though not silent; reported
+                                 * while the stall or the trial after it lasts */
     bool heard_found;           /* another router reports `found` */
     uint64_t first_ms;          /* last time when an answer to this router began */
     uint64_t still_ms;          /* last scrape without progress since moved_ms; 0: none */
@@ -109,7 +114,8 @@ bool node_signs_scraped(struct node_signs *s, const struct node_scrape *before,
 struct node_watched {
     unsigned waiting;            /* requests without a token yet */
     unsigned waiting_long;       /* waiting requests sent watchdog_ms ago or earlier */
-    unsigned plain_long;         /* requests of waiting_long which the counters would show */
+    unsigned plain_long;         /* those of waiting_long whose progress the engine's counters would
+                                  * show */
     unsigned streaming;          /* requests with tokens, and more to come */
     uint64_t prefill_tokens_max; /* uncached tokens of the longest waiting prompt */
     uint64_t since_ms;           /* when the first waiting request began to wait */
@@ -125,10 +131,10 @@ struct node_watched {
 
 struct node_replica;
 
-/* Judges the signs. Returns the reason if the replica stands still now. */
+/* Judges the signs: returns the reason if the replica stands still now, else NODE_STALL_NONE. */
 enum node_stall node_signs_judge(const struct node_replica *k, const struct node_watched *w,
                                  uint64_t watchdog_ms, uint64_t now_ms);
-/* Judges the signs, and stores the result. */
+/* Judges the signs, and stores the result in the replica's `signs`. */
 void node_signs_watch(struct node_replica *k, const struct node_watched *w, uint64_t watchdog_ms,
                       uint64_t now_ms);
 /* True if tokens or counters show that the engine is at work. */
@@ -136,11 +142,11 @@ bool node_signs_are_moving(const struct node_signs *s, uint64_t now_ms);
 
 /* --- between routers */
 
-/* This router's report: NODE_STILL_*. */
+/* This router's report in a byte: NODE_STILL_WAITS, NODE_STILL_FOUND. */
 uint8_t node_signs_report(const struct node_signs *s);
 /* Takes in the others' reports: the number of waiting requests, and whether a router found the
- * engine still. If a finding ends before any sign of work, a trial is left, because the finding
- * router had no request for a trial. */
+ * engine still. If such a finding ends before any sign of work, its router had no request for a
+ * trial. Then the replica is on trial here. */
 void node_signs_hear(struct node_signs *s, unsigned waits, bool found, uint64_t now_ms);
 
 /* --- what has begun there */
@@ -155,7 +161,7 @@ bool node_signs_lost(const struct node_replica *k, uint64_t since_ms, uint64_t h
 /* True if the engine's metrics report single steps. */
 bool node_signs_tells_steps(const struct node_replica *k);
 
-/* A word: "silent", "counters", "starved"; "" for none. */
+/* The kind of stall in a word: "silent", "counters", "starved"; "" for none. */
 const char *node_stall_name(enum node_stall stall);
 
 #endif

@@ -17,7 +17,7 @@ static const char *engine_set(struct node_labels *out, struct slice value)
     return "after # want engine=vllm, engine=sglang or engine=other";
 }
 
-/* Digits, and at most 1 dot. */
+/* Sets the weight, written as digits with at most one dot. */
 static const char *weight_set(struct node_labels *out, struct slice value)
 {
     const char *wrong = "after # want weight= and a number from 0.1 to 100, such as weight=2";
@@ -73,7 +73,7 @@ static const char *health_set(struct node_labels *out, struct slice value)
     return NULL;
 }
 
-/* True for a whole number from 1 to `most`. */
+/* True for a whole number from 1 to `most`; sets *out. */
 static bool number_is(struct slice value, uint64_t most, uint64_t *out)
 {
     return slice_to_u64(value, out) == ERR_OK && *out > 0 && *out <= most;

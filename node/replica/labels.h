@@ -46,11 +46,12 @@ struct node_labels {
  * `text`. Returns NULL, or the error and the right form (a literal); `out` is then unchanged. */
 const char *node_labels_parse(struct slice text, struct node_labels *out);
 
-/* NULL, or the error in a health check's path and the right form (a literal). */
+/* Returns NULL if a health check can have this path, else the error and the right form (a
+ * literal). */
 const char *node_health_path_wrong(struct slice path);
 
-/* Adds a label, by name and value, to `out`: for sources with separate names and values. NULL, or
- * the right form. */
+/* Adds a label, by name and value, to `out`: for sources with separate names and values. Returns
+ * NULL, or the right form if the label is wrong (a literal). */
 const char *node_labels_set(struct node_labels *out, struct slice name, struct slice value);
 
 /* True for the name of a label. */

@@ -108,7 +108,7 @@ double node_speed_third(const struct node_speed *s, double beside, uint64_t now_
     return votes_reach(votes, used, 1 / 3.0);
 }
 
-/* Keeps the last `count` samples, with room for another. */
+/* Drops all samples but the last `count`. */
 static void recent_keep(struct node_speed *s, unsigned count)
 {
     memmove(s->recent, s->recent + s->fresh - count, count * sizeof s->recent[0]);

@@ -23,11 +23,12 @@ struct node_ratio {
     double horizon;
 };
 
-/* Starts at `value` as if `weight` units of the lower sum had been seen. */
+/* Returns a ratio that starts at `value`, as if `weight` units of the lower sum had been seen. */
 struct node_ratio node_ratio_of(double value, double weight, double horizon);
 double node_ratio_value(const struct node_ratio *r);
-/* Writes the ratio for the next start of this process, and reads it back, with the present horizon.
- * False: the bytes are invalid, and `r` is unchanged. */
+/* node_ratio_keep() writes the ratio's sums for the next start of this process; node_ratio_recall()
+ * reads them back, and leaves the horizon. Returns false if the bytes are invalid; `r` is then
+ * unchanged. */
 void node_ratio_keep(const struct node_ratio *r, struct wire_writer *w);
 bool node_ratio_recall(struct node_ratio *r, struct wire_reader *in);
 
@@ -61,14 +62,15 @@ struct node_speed {
     uint64_t heard_ms;                   /* time when `heard` came */
 };
 
-/* `sample` must be > 0; other values are ignored. */
+/* Adds a sample; ignored unless it is > 0. */
 void node_speed_add(struct node_speed *s, double sample, uint64_t now_ms);
 /* Takes another router's value, based on this number of samples. */
 void node_speed_hear(struct node_speed *s, double value, uint64_t samples, uint64_t now_ms);
 /* Number of unfaded samples now: this router's, or the samples behind the reported value, whichever
  * are more. */
 unsigned node_speed_fresh(const struct node_speed *s, uint64_t now_ms);
-/* The value reached by a third of the present samples, with a vote for `beside` (0: none). */
+/* The value reached by a third of the present samples; `beside` counts as one more sample (0:
+ * none). */
 double node_speed_third(const struct node_speed *s, double beside, uint64_t now_ms);
 
 struct node_fading {

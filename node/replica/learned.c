@@ -52,10 +52,10 @@ static void bytes_hear(struct node_replica *k, const struct crdt_learned *in, ui
     node_replica_bytes_believe(k, in->bytes_per_token_milli / 1000.0, in->bytes_samples);
 }
 
-/* Figures with samples. */
+/* The shared figures that come with a number of samples, a row each. */
 static const struct figure {
-    size_t own;     /* offset of the samples in struct node_replica, uint64_t */
-    size_t samples; /* offset of the samples in struct crdt_learned, uint32_t */
+    size_t own;     /* offset of the number of samples in struct node_replica, uint64_t */
+    size_t samples; /* offset of the number of samples in struct crdt_learned, uint32_t */
     size_t field;   /* offset of the figure in struct crdt_learned, uint32_t; a figure of 0: the
                      * router has none */
     void (*report)(const struct node_replica *k, struct crdt_learned *out);
@@ -82,7 +82,7 @@ static uint32_t wire_field(const struct crdt_learned *l, size_t field)
 
 /* --- sums ----------------------------------------------------------------------------------- */
 
-/* Fields of struct crdt_learned, and of struct node_sums. */
+/* A row for each sum: its field in struct crdt_learned, and its field in struct node_sums. */
 #define SUMS(X)                                                                                    \
     X(prompt_tokens, prompt_tokens)                                                                \
     X(predicted_tokens, cached_tokens)                                                             \
@@ -163,7 +163,7 @@ void node_replica_hear(struct node_replica *k, const struct node_heard *h, uint6
 
 /* --- shown ---------------------------------------------------------------------------------- */
 
-/* Name of the row; see struct node_learned_row. */
+/* A row for each figure: a name for the code, and the fields of struct node_learned_row. */
 #define ROWS(X)                                                                                    \
     X(believed_rate, "prefill_tokens_per_s", 1, "replica_prefill_tokens_per_second",               \
       "Prefill rate in use.", k->believed.tokens_per_s)                                            \

@@ -34,7 +34,7 @@ void node_replica_hear(struct node_replica *k, const struct node_heard *h, uint6
  * `who`. */
 void node_others_add(struct node_others *sum, const struct crdt_learned *reported, uint32_t rkey);
 
-/* A figure for operators: a member of "learned" in `/replicas`, and a metric. */
+/* A figure for operators: a field of the object "learned" in `/replicas`, and a metric. */
 struct node_learned_row {
     const char *key;    /* name in the JSON object "learned" */
     double unit;        /* factor from the metric's unit to the JSON's: 1000 for s to ms */

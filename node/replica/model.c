@@ -34,11 +34,12 @@ struct node_models {
     struct hash_secret secret;
     struct node_replica_set told;      /* replicas that listed their models */
     struct node_replica_set on_demand; /* replicas that load unlisted adapters */
-    unsigned used;                     /* rows 1 to `used` have a name, later rows never had */
+    unsigned used;                     /* rows 1 to `used` have a name; later rows never had one */
     uint64_t denied_until_ms;          /* end of the last denial */
     struct denial denials[NODE_MODELS_DENIALS];
     struct node_replica_set holding; /* replicas that may have held denials */
-    unsigned hand;                   /* the last row learned from clients that was replaced */
+    unsigned hand;                   /* number of the last row that was replaced among those learned
+                                      * from clients */
     double bytes_per_token, output_tokens;
     uint16_t slots[SLOTS]; /* row, open addressing, linear probing; 0 = empty */
     struct node_model rows[NODE_MODELS_MAX + 1];
@@ -89,7 +90,7 @@ static struct slice row_name(const struct node_model *row)
     return slice_of(row->name, row->name_len);
 }
 
-/* The name's slot, or the empty slot for it. */
+/* The slot of the row with this name; if there is no such row, the empty slot for it. */
 static unsigned slot_of(const struct node_models *m, struct slice name)
 {
     unsigned at = (unsigned)(hash64(&m->secret, name.at, name.len) % SLOTS);
@@ -115,7 +116,8 @@ static bool is_learned(const struct node_models *m, const struct node_model *row
     return true;
 }
 
-/* A row served by no replica. If there is none, a row learned from clients, in rotation. */
+/* Number of a row to be replaced: a row that no replica serves, else the next row learned from
+ * clients alone, in rotation. ROW_NONE: all rows are listed. */
 static unsigned row_spare(struct node_models *m)
 {
     for (unsigned i = 1; i <= NODE_MODELS_MAX; i++) {
@@ -335,7 +337,8 @@ bool node_models_deny(struct node_models *m, unsigned replica, struct slice name
     uint64_t key = denial_key(m, replica, name);
     struct denial *d = place_of(m, key);
     m->denied_until_ms = now_ms + NODE_MODELS_DENIED_MS;
-    bool again = d->key == key && d->state != DENIAL_FRESH; /* a second denial, after the first */
+    bool again = d->key == key && d->state != DENIAL_FRESH; /* a second denial, when a new list or
+                                                             * the time had ended the first */
     bool was_held = d->key == key && d->held, held = was_held || (again && lists(m, replica, row));
     /* If an engine alternates between listing and denying a model, the next list lifts no
      * denial. */

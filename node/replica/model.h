@@ -26,8 +26,8 @@
  * clients. A denial beyond NODE_MODELS_DENIALS replaces the oldest of 8. Names without a row share
  * the figures of row 0, which no replica serves.
  *
- * Invariants (node_models_check): every row but 0 is found by name, and row 0 is empty.
- */
+ * Invariants (node_models_check): every row but 0 is found by name, and no replica serves row 0.
+ * */
 #ifndef NODE_REPLICA_MODEL_H
 #define NODE_REPLICA_MODEL_H
 
@@ -46,7 +46,8 @@ struct node_model {
     struct node_ratio bytes_per_token; /* ratio over the model's prompts, whatever their content */
     struct node_ratio output_tokens;   /* tokens per answer */
     uint64_t bytes_samples;            /* samples from this router's answers, over restarts */
-    bool listed;                       /* a replica has listed the model: no invented name */
+    bool listed;                       /* a replica has listed the model, so no client invented the
+                                        * name */
     uint16_t name_len;                 /* 0: the row has no name (row 0) */
     bool adapter;                      /* a LoRA adapter, as a list or an engine's metrics say */
     uint16_t parent;                   /* the row of an adapter's base; 0: not known */
@@ -67,7 +68,8 @@ void node_model_bytes_add(struct node_model *row, uint64_t bytes,
 MUST_USE int node_models_create(struct node_models **out, const struct hash_secret *secret,
                                 double bytes_per_token, double output_tokens);
 void node_models_destroy(struct node_models *m);
-/* Ranges of the learned figures over all served models; the initial values if none is listed. */
+/* Ranges of the learned figures over all served models; the figures of row 0 if no model is
+ * served. */
 struct node_models_range {
     double bytes_per_token_min, bytes_per_token_max;
     double image_tokens_min, image_tokens_max;
@@ -88,11 +90,12 @@ MUST_USE int node_models_also(struct node_models *m, unsigned replica, struct sl
 /* Marks a known model as an adapter, of the base `parent` if the base is known. */
 void node_models_adapter(struct node_models *m, struct slice name, struct slice parent);
 bool node_models_is_adapter(const struct node_models *m, struct slice name);
-/* `loads`: on request, the replica loads unlisted adapters. */
+/* Sets if the replica loads unlisted adapters on request (`loads`). */
 void node_models_on_demand(struct node_models *m, unsigned replica, bool loads);
 bool node_models_any_on_demand(const struct node_models *m);
 
-/* The number belongs to another replica from now on, with unknown models. */
+/* Forgets everything about number `replica`: the number now belongs to another replica, whose
+ * models are unknown. */
 void node_models_forget(struct node_models *m, unsigned replica);
 /* From now on the replica refuses to list models. The last list counts as learned from answers. */
 void node_models_unlist(struct node_models *m, unsigned replica);
@@ -104,7 +107,8 @@ bool node_models_listed(const struct node_models *m, unsigned replica);
  * (`by_list`) gave the client a list with the model. Ignored if the replica has listed its
  * models. */
 void node_models_learn(struct node_models *m, unsigned replica, struct slice name, bool by_list);
-/* Returns true if the denial is now held against the replica, which lists the model. */
+/* The replica denied a client's request for the model. Returns true if the denial is held against
+ * the replica from now on. */
 bool node_models_deny(struct node_models *m, unsigned replica, struct slice name, uint64_t now_ms);
 /* The replica accepted a request for the model, sent at `sent_ms`. Returns true if a denial of the
  * model was held against the replica until now. Does nothing before the first denial
@@ -112,7 +116,8 @@ bool node_models_deny(struct node_models *m, unsigned replica, struct slice name
 bool node_models_accepted(struct node_models *m, unsigned replica, struct slice name,
                           uint64_t sent_ms, uint64_t now_ms);
 bool node_models_denied_any(const struct node_models *m);
-/* The list is complete: denials of unlisted models are no longer held. */
+/* The replica's new list is complete: denials of models that it lacks are no longer held against
+ * the replica. */
 void node_models_unlisted_let_go(struct node_models *m, unsigned replica);
 /* The denials held against a replica. */
 struct node_denials {
@@ -148,17 +153,18 @@ bool node_models_known(const struct node_models *m, struct slice name);
  * otherwise empty. */
 struct slice node_models_base(const struct node_models *m, struct slice name);
 
-/* The row of a name, of the name's base (node_models_base), or row 0. The pointer is good until the
- * next node_models_set or node_models_learn. */
+/* The row of a name; if it has none, the row of the name's base (node_models_base), else row 0. Any
+ * call that makes a row may give the row to another model. */
 struct node_model *node_models_row(struct node_models *m, struct slice name);
-/* A row's number, stored in a booking, and the row of a number. If the row has another name by the
- * booking's end, a sample goes to the wrong model, which does no harm. */
+/* node_models_row_number() returns a row's number, to be stored in a booking; node_models_row_at()
+ * returns the row of a number. If the row has another name by the booking's end, a sample goes to
+ * the wrong model, which does no harm. */
 unsigned node_models_row_number(const struct node_models *m, const struct node_model *row);
 struct node_model *node_models_row_at(struct node_models *m, unsigned number);
 /* The row of the name itself, made if missing; row 0 for an empty name. NULL: the name is too long,
  * or the table is full. */
 struct node_model *node_models_row_made(struct node_models *m, struct slice name);
-/* The last row with a name; 0: none. */
+/* Number of the last row with a name; 0: none. */
 unsigned node_models_last(const struct node_models *m);
 
 #endif

@@ -7,8 +7,8 @@ enum {
     ROW_KEPT_MAX = 2 + NODE_MODEL_NAME_MAX + 8 + 2 * RATIO_KEPT + NODE_TOKENS_KEPT,
 };
 
-/* { length of the name 2 | name | samples 8 | bytes per token | tokens of an answer | tokens }; no
- * name: row 0. */
+/* Appends a row: { length of the name, 2 bytes | name | samples, 8 bytes | bytes per token | tokens
+ * of an answer | tokens }. A row without a name is row 0. */
 static int row_put(const struct node_model *row, struct buf *out)
 {
     uint8_t bytes[ROW_KEPT_MAX];

@@ -63,7 +63,8 @@ struct node_reading node_print_read(const struct node_print *print, struct rende
     return of;
 }
 
-/* The shared bytes of a segment with differences between `a` and `b`. */
+/* The bytes that `a` and `b` share at the beginning of a segment in which they differ. `all`: bytes
+ * of the whole prompt `a`. */
 static struct node_shared shared_within(const struct node_print *a, const struct node_print *b,
                                         enum http_prompt_segment segment, uint64_t all)
 {

@@ -17,8 +17,8 @@ struct node_print {
     struct chain_point points[NODE_PRINT_POINTS_MAX];
 };
 
-/* `chain` has the points of `form`, not joined. Points beyond NODE_PRINT_POINTS_MAX are left
- * out. */
+/* Sets `print` to a prompt: the segments in `form`, and their points in `chain`, which are not
+ * joined yet. Points beyond NODE_PRINT_POINTS_MAX are left out. */
 void node_print_set(struct node_print *print, const struct http_prompt_form *form,
                     const struct chain *chain);
 void node_print_check(const struct node_print *print);
@@ -43,7 +43,8 @@ struct node_shared {
     uint64_t from, to;
 };
 
-/* `of` is the reading of prompt `a`. */
+/* The bytes that the prompts share at the beginning, in the rendering of `of`. `of` is the reading
+ * of prompt `a`. */
 struct node_shared node_print_shared(const struct node_print *a, const struct node_print *b,
                                      const struct node_reading *of);
 

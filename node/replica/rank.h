@@ -27,11 +27,13 @@ struct node_rank_name {
     unsigned rank;        /* below NODE_RANKS_MAX */
 };
 
-/* False: not a rank's name. */
+/* Splits a rank's name into address and number. Returns false for any other name; `out` is then
+ * unchanged. */
 bool node_rank_name_parse(struct slice name, struct node_rank_name *out);
 /* True if a number follows the '@', even a number which no rank can have. */
 bool node_rank_name_meant(struct slice name);
-/* `address` has at most NODE_NAME_MAX bytes. The result is in `out`, followed by a NUL. */
+/* Writes the rank's name to `out`, with a NUL, and returns it. `address` has at most NODE_NAME_MAX
+ * bytes. */
 struct slice node_rank_name_write(struct slice address, unsigned rank,
                                   char out[NODE_RANK_NAME_BYTES]);
 
@@ -50,10 +52,11 @@ struct node_rank {
 void node_rank_set(struct node_replica *k, int number, unsigned server);
 /* Counts each address's ranks in use, and the other routers' requests at them. */
 void node_ranks_count(struct node_replica *replicas, unsigned count);
-/* Copies an address's settings, models and scrapes to the ranks of the address. Returns true if a
- * rank's fleet changed. */
+/* Copies to each rank what belongs to its address: the labels' cache size, fleet, weight, turns and
+ * engine type. Returns true if a rank's fleet changed. */
 bool node_ranks_inherit(struct node_replica *replicas, unsigned count);
-/* Sets the other routers' load at `k`, which may be a rank of `process`. */
+/* Sets the other routers' load at `k`. If `k` is a rank of `process`, also updates
+ * rank.requests_remote of `process`; otherwise `process` is `k`. */
 void node_rank_load_remote(struct node_replica *k, struct node_replica *process,
                            const struct node_remote_load *remote, uint64_t now_ms);
 

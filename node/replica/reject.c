@@ -6,20 +6,21 @@
 #include "base/check.h"
 #include "base/number.h"
 
-/* Being rejected twice costs an engine next to nothing, so 20 such tries are worth a good
- * request. */
+/* From this believed chance of the replica's fault on, another replica is asked. A rejection costs
+ * an engine next to nothing, so 20 useless questions are worth one good request. */
 static const double worth_own = 0.05;
 
-/* Chance that an accepting replica is at fault: the setup changed since. */
+/* Chance of the replica's fault if it has accepted requests: the setup may have changed since. */
 static const double own_well = 0.001;
-/* Chance for an unknown replica, or for a status that mostly depends on the replica: another key, a
- * missing model. */
+/* Chance of the replica's fault if nothing is known of the replica, or if the status mostly depends
+ * on the replica: another key, a missing model. */
 static const double own_feared = 0.02;
-/* Chance for a replica without an accepted request of this kind since the engine's start, while a
- * peer accepts such requests. A wrongly set up replica looks like this, and so does a replica with
- * only bad requests so far. */
+/* Chance of the replica's fault if it accepted no request of this kind since the engine's start,
+ * while a peer accepts such requests. A wrongly set up replica looks like this, and so does a
+ * replica with only bad requests so far. */
 static const double own_unproven = 0.2;
-/* Chance for a replica with contradicted rejections, until it accepts something. */
+/* Chance of the replica's fault after a contradicted rejection, until the replica accepts
+ * something. */
 static const double own_caught = 0.5;
 /* Number of remembered tries at other replicas. */
 static const double tries_horizon = 16;
@@ -83,7 +84,7 @@ static uint64_t own_kinds(const struct node_reject *j, uint64_t model)
     return about ? j->kinds : 0;
 }
 
-/* Kinds by another router's report, unless this router saw such a request accepted. */
+/* Kinds that other routers report as rejected, except those that this router saw accepted. */
 static uint64_t heeded(const struct node_reject *j)
 {
     return j->heard & ~j->accepts;
@@ -326,7 +327,7 @@ static const char *what_is_wrong(unsigned status)
     return status == 404 ? "where its peers have the model" : "that its peers accept";
 }
 
-/* "streamed chat requests with tools". */
+/* Writes the kinds in words, such as "streamed chat requests with tools". */
 static void put_kinds(uint64_t kinds, char *room, size_t size)
 {
     static const char *const apis[] = {

@@ -35,10 +35,11 @@ enum {
     NODE_REJECT_KINDS = 64,
     NODE_REJECT_SORTS = 6,         /* groups of statuses: 400, 401, 403, 404, 422, all others */
     NODE_REJECT_BACKOFF_MS = 5000, /* first back-off; doubles up to NODE_BACKOFF_MAX_MS, because a
-                                    * person has to fix a wrongly set up replica. Then the router
-                                    * that found the fault has the same time again for a trial */
-    NODE_REJECT_HEED_MS = 60000,   /* other routers' reports count for this time without own
-                                    * evidence */
+                                    * person has to fix a wrongly set up replica. After it, the
+                                    * router that found the fault has 5 s for a trial before the
+                                    * others may send requests */
+    NODE_REJECT_HEED_MS = 60000,   /* time for which other routers' reports count if this router has
+                                    * no evidence */
 };
 
 /* A kind of request is the API's number, times NODE_REJECT_API, plus these flags. */
@@ -73,8 +74,7 @@ struct node_rejection {
 /* Knowledge about all replicas and clients at the time when a rejection is judged. */
 struct node_reject_prior {
     double bad;  /* believed share of the client's requests deserving this status */
-    double pays; /* of the rejected requests sent to another replica, the share accepted there,
-                  * 0..1 */
+    double pays; /* share of rejected requests that another replica, when asked, accepted, 0..1 */
     bool peers;  /* another replica accepts this kind of request */
 };
 
@@ -104,7 +104,8 @@ struct node_reject {
                                        * reported */
     uint64_t heard_ms;                /* since when other routers have reported rejections without a
                                        * break */
-    uint64_t contradicted, confirmed; /* totals since the start */
+    uint64_t contradicted, confirmed; /* numbers of the replica's rejections since the router's
+                                       * start, by result */
 };
 
 void node_reject_init(struct node_reject *j);
@@ -192,9 +193,9 @@ struct node_reject_clients {
     struct node_reject_share { /* fading counts */
         float seen;            /* fading number of requests */
         float rejected[NODE_REJECT_SORTS];
-    } first;                        /* clients without a row */
+    } first;                        /* the requests of clients without a row */
     double contradicted, confirmed; /* fading numbers of rejections after which another replica was
-                                     * asked */
+                                     * asked, by that replica's answer */
     unsigned count;                 /* rows in use */
     struct node_reject_client {
         uint64_t id;

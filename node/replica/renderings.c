@@ -14,26 +14,28 @@
 enum {
     WATCH = 64,       /* requests per watch; about 20 are enough for a fleet of six engines */
     QUIET_MAX = 4096, /* most answers between two watches without a change */
-    TOKENS_MIN = 256, /* tokens of a prompt; shorter prompts show little but the distance of
-                       * checkpoints */
+    TOKENS_MIN = 256, /* fewest tokens of a prompt that teaches; shorter prompts show little but the
+                       * distance of checkpoints */
     NO_REPLICA = UINT16_MAX,
 };
 _Static_assert((int)NODE_REPLICAS_MAX < (int)NO_REPLICA, "each has a number");
 
-/* If a reading leaves less than this of a prompt after the lead, the checkpoints are too far apart
- * to show how much was cached: any amount fits some rendering. */
+/* If a rendering without the prompt's lead leaves fewer bytes than this, the prompt teaches
+ * nothing. The checkpoints are then too far apart: any number of cached tokens fits some
+ * rendering. */
 static const uint64_t least_bytes = (uint64_t)4 * CHECKPOINT_BLOCK_BYTES;
-/* A loss is relative to the difference between renderings in the answer. Losses fade by `fade` with
- * each such answer. The margins are the required advantage of another rendering. margin_first
- * applies at first, when a single clear answer is enough (no cache has a prompt never sent).
- * margin_min applies after a change, margin_max at most. */
+/* The losses of an answer are divided by the greatest of them, or by small_share if that is more.
+ * Earlier losses fade by `fade` with each answer. A margin is the loss by which another rendering
+ * must be better to replace the present one. margin_first applies at first, when a single clear
+ * answer is enough (no cache has a prompt never sent). After a change, a margin is margin_min to
+ * margin_max. */
 static const float fade = 0.9f, margin_first = 0.9f, margin_min = 2.4f, margin_max = 9.6f,
                    margin_fade = 0.98f, margin_growth = 1.5f;
 /* The first margin for late system messages: two answers about a quarter of the prompt. A single
  * answer may be due to a conversation lost by a cache. */
 static const float margin_late_first = 0.75f;
-/* The smallest difference to count, and the share of a prompt in which renderings must differ for
- * an answer to count in full. */
+/* told_apart: smallest difference between two losses that counts. small_share: share of a prompt in
+ * which renderings must differ for an answer to count in full. */
 static const float told_apart = 0.05f, small_share = 0.3f;
 /* Weight of a loss if less was cached than predicted, because caches forget. */
 static const float forgotten_weight = 0.5f;
@@ -229,7 +231,8 @@ static void note_head(struct node_renderings *r, struct node_client_kind *k, uns
     k->heads_changed += any;
 }
 
-/* True if no engine can have cached the prompt, as sent, at a time unknown to this router. */
+/* True if no engine can have cached the beginning of this prompt before this router kept prints. So
+ * it is if the prompt opens a conversation, or if the client changes the head with each turn. */
 static bool is_new(const struct node_client_kind *k, const struct http_prompt_form *form)
 {
     return !form->goes_on || k->heads_changed > k->heads_kept;
@@ -310,7 +313,7 @@ static void trail_find(const struct node_renderings *r, unsigned number, struct 
     }
 }
 
-/* The longest prefix shared by the print and any earlier print. */
+/* The longest prefix that the print shares with any of the earlier prints, in this reading. */
 static struct node_shared shared_with(const struct node_renderings *r, const struct trail *trail,
                                       const struct node_reading *of)
 {
@@ -328,8 +331,8 @@ struct witness {
     double from, to;
 };
 
-/* Difference between the answer and the prediction, as a share of the prompt; positive: more was
- * cached. */
+/* Cached tokens by the answer, less those that the rendering predicts, as a share of the prompt. 0
+ * if within the tolerances, or if the rendering predicts nothing. */
 static float off_by(const struct node_renderings *r, const struct trail *trail,
                     struct rendering rendering, const struct node_rendered_answer *answer,
                     const struct witness *known)
@@ -382,8 +385,8 @@ static float margin_faded(float margin)
     return margin > margin_min ? fmaxf(margin * margin_fade, margin_min) : margin;
 }
 
-/* Adds `losses`, by rendering, relative to the widest difference. False: all are equal, or no
- * rendering explains the answer. */
+/* Adds an answer's `losses`, by rendering, divided by `widest`. Returns false, and adds nothing, if
+ * all losses are equal or no rendering explains the answer. */
 static bool add_losses(struct node_client_kind *k, const float losses[RENDERING_CODES],
                        float widest)
 {
@@ -402,7 +405,7 @@ static bool add_losses(struct node_client_kind *k, const float losses[RENDERING_
     return true;
 }
 
-/* True if the prompt without the lead, tools aside, is too short. */
+/* True if the rendering ignores the prompt's lead, and leaves too few bytes besides the tools. */
 static bool leaves_little(const struct node_print *print, struct rendering rendering)
 {
     const struct http_prompt_form *form = &print->form;
@@ -412,7 +415,8 @@ static bool leaves_little(const struct node_print *print, struct rendering rende
            node_print_read(print, rendering).all - aside < least_bytes;
 }
 
-/* Weighs everything but late system messages. */
+/* Adds each rendering's loss for the answer, apart from the place of late system messages. Returns
+ * false if the answer says nothing. */
 static bool weigh(struct node_renderings *r, struct node_client_kind *k, const struct trail *trail,
                   const struct node_rendered_answer *answer)
 {
@@ -446,8 +450,9 @@ static bool weigh(struct node_renderings *r, struct node_client_kind *k, const s
     return add_losses(k, losses, widest);
 }
 
-/* Weighs late system messages new to this replica: did the engine find the part before them, or the
- * head alone? The head is the same in both readings, so the index knows it in both. */
+/* Adds the losses of both places of late system messages that are new to this replica: the engine
+ * found the part before them, or the head alone. The head is the same in both readings, so the
+ * index knows it in both. Returns false if the answer says nothing. */
 static bool weigh_late(struct node_renderings *r, struct node_client_kind *k,
                        const struct trail *trail, const struct node_rendered_answer *answer)
 {
@@ -468,8 +473,9 @@ static bool weigh_late(struct node_renderings *r, struct node_client_kind *k,
     return add_losses(k, losses, fmaxf(small_share, fmaxf(fabsf(off), fabsf(off_other))));
 }
 
-/* Replaces the rendering if it loses clearly more than the best. Among the best, the rendering
- * closest to the present rendering wins, then the plainest. */
+/* Replaces the kind's rendering if its loss is clearly more than the least; returns true if so. Of
+ * several renderings with the least loss, the one closest to the present rendering wins, then the
+ * plainest. */
 static bool change(struct node_renderings *r, struct node_client_kind *k)
 {
     struct rendering best = k->rendering;

@@ -38,7 +38,7 @@ enum node_rendering_from {
     NODE_RENDERING_ROUTER,  /* another router's answers */
 };
 
-/* The decision for a prompt. All zero: there was nothing to decide. */
+/* The rendering chosen for a prompt, to be compared with the answer. All zero: none was chosen. */
 struct node_rendered {
     struct rendering rendering;
     uint64_t key;   /* key of the prompt's kind */
@@ -66,8 +66,9 @@ struct node_client_kind {
     uint32_t patience;                  /* value of `quiet` after the next watch without a change */
     float surprise;                     /* fading share of answers in contradiction to the
                                          * prediction */
-    float margin, margin_late; /* loss difference required to change anything, or late messages
-                                * alone */
+    float margin, margin_late; /* loss by which another rendering must be better to replace the
+                                * present one; margin_late: if it differs in the place of late
+                                * messages alone */
     uint8_t agent_len;
     char agent[NODE_KIND_AGENT_MAX]; /* product of the User-Agent, cut */
     uint64_t model;                  /* hash of the model's name */
@@ -92,7 +93,7 @@ const struct node_client_kind *node_renderings_latest(const struct node_renderin
                                                       struct slice model);
 /* The kind with this key; NULL: replaced by another kind. */
 struct node_client_kind *node_renderings_find(struct node_renderings *r, uint64_t key);
-/* The decision for a prompt of this kind without a print yet. */
+/* The rendering chosen for a prompt of this kind, without a print yet. */
 static inline struct node_rendered node_renderings_of(const struct node_client_kind *k)
 {
     return (struct node_rendered){.rendering = k->rendering, .key = k->key};
@@ -101,16 +102,18 @@ static inline struct node_rendered node_renderings_of(const struct node_client_k
 void node_renderings_set(struct node_renderings *r, struct node_client_kind *k,
                          struct rendering rendering, enum node_rendering_from from);
 
-/* Keeps the prompt if the kind is watched. The prompt's points in `chain` are not joined yet. */
+/* Keeps the prompt as a print if the kind is watched, and sets out->stamp. The prompt's points in
+ * `chain` are not joined yet. */
 void node_renderings_print(struct node_renderings *r, struct node_client_kind *k,
                            const struct http_prompt_form *form, const struct chain *chain,
                            struct node_rendered *out);
 /* The prompt was sent to the replica. */
 void node_renderings_sent(struct node_renderings *r, const struct node_rendered *what,
                           unsigned replica);
-/* The prompt was not computed after all. */
+/* The prompt was not computed after all, so later prompts cannot have its prefix from the cache. */
 void node_renderings_void(struct node_renderings *r, const struct node_rendered *what);
-/* The replica lost the cache, or the number belongs to another replica. */
+/* The replica lost the cache, or the number belongs to another replica: drops the replica from all
+ * prints. */
 void node_renderings_forget(struct node_renderings *r, unsigned replica);
 
 /* An answer to the prompt. */
@@ -122,7 +125,7 @@ struct node_rendered_answer {
                               * cached */
     double block_tokens;     /* block size of the engine's cache */
 };
-/* Returns true if the kind has a new rendering. */
+/* Learns from an answer. Returns true if the prompt's kind has a new rendering. */
 bool node_renderings_answered(struct node_renderings *r, const struct node_rendered *what,
                               const struct node_rendered_answer *answer);
 
@@ -140,8 +143,9 @@ struct node_renderings_stats {
 };
 struct node_renderings_stats node_renderings_stats(const struct node_renderings *r);
 
-/* A phrase with the parts that do not count and the moved parts; empty: everything counts as sent.
- * A header known to be dropped by engines is not mentioned. Returns `out`. */
+/* Writes a phrase that names the parts of a prompt that do not count and those that are moved;
+ * empty: everything counts as sent. A header known to be dropped by engines is not mentioned.
+ * Returns `out`. */
 const char *node_rendering_text(struct rendering rendering, char *out, size_t size);
 
 #endif

@@ -44,12 +44,13 @@
 #include "node/replica/turn.h"
 
 enum {
-    NODE_PROBE_FAILURES_MAX = 3, /* unless configured */
+    NODE_PROBE_FAILURES_MAX = 3, /* default of the setting */
     NODE_ANSWER_FAILURES_MAX = 5,
     NODE_ERROR_ANSWERS_MAX = 3,
-    NODE_BUSY_AVOID_MS = 1000, /* after the answer "queue full" */
-    NODE_BUSY_AGAIN_MS = 250,  /* after the answer "queue full", if requests would otherwise wait in
-                                * the router */
+    NODE_BUSY_AVOID_MS = 1000, /* time for which a replica counts as full after the answer "queue
+                                * full" */
+    NODE_BUSY_AGAIN_MS = 250,  /* a full replica is tried again this long after the last request
+                                * there, if requests would otherwise wait in the router */
 };
 
 /* The result of a health check. */
@@ -76,7 +77,7 @@ struct node_trouble {
     uint64_t probe_failures_total;
     unsigned answer_failures;    /* requests in a row without a connection, or with a broken
                                   * answer */
-    unsigned error_answers;      /* 5xx in a row */
+    unsigned error_answers;      /* number of 5xx answers in a row */
     bool gone;                   /* the replica's port refused, and no probe succeeded since */
     uint64_t refused_ms;         /* when the replica's port last refused a check */
     struct node_check check;     /* the last health check */
@@ -87,12 +88,12 @@ struct node_trouble {
     struct node_tally tally;     /* this router's recent attempts */
     uint64_t busy_until_ms;      /* until when the replica counts as full, after the answer "queue
                                   * full" */
-    uint64_t busy_requests;      /* this router's requests in flight there at the answer "queue
-                                  * full" */
+    uint64_t busy_requests;      /* this router's requests in flight at the replica when "queue
+                                  * full" came */
     uint64_t back_ms;            /* start of slow start after the return (standing.h); 0: none */
 };
 
-/* The proxy's view of the server, by node/route/replicas.c. */
+/* The proxy's view of the server, set by node/route/replicas.c. */
 struct node_server {
     bool no_place;           /* this router cannot open a connection there now */
     bool packs;              /* the answers use a content coding which the router cannot decode */
@@ -168,7 +169,7 @@ void node_replica_init(struct node_replica *k, struct slice name, enum node_engi
 /* Row `slot` had another name or none. Resets everything as after init; the row is absent. */
 void node_replica_anew(struct node_replica *k, unsigned slot, struct slice name, uint64_t name_hash,
                        const struct node_replica_config *config);
-/* Sets if the replica is in use. A returning replica counts as new, except for the counters and the
+/* Sets `absent`, by `present`. A returning replica counts as new, except for the counters and the
  * name. Bookings in flight stay. */
 void node_replica_present(struct node_replica *k, bool present,
                           const struct node_replica_config *config);
@@ -184,16 +185,16 @@ void node_replica_keep(struct node_replica *k, bool kept);
  * Returns true if the report counted. */
 bool node_replica_engine_hear(struct node_replica *k, enum node_engine e);
 /* The engine's answers show the engine's type (AUTO: they do not). The engine may have been
- * replaced since. The setting takes precedence, and OTHER in a report is kept. Returns true if the
- * type changes. */
+ * replaced since. A type set by a label takes precedence, and the type OTHER is kept. Returns true
+ * if the type changes. */
 bool node_replica_engine_found(struct node_replica *k, enum node_engine e);
 
-/* Context length: tokens of a prompt with the answer; 0: unknown. */
+/* Returns the context length, the limit on the tokens of a prompt with its answer; 0: unknown. */
 uint32_t node_replica_context(const struct node_replica *k);
-/* Context length by the list of models; 0: not listed. Returns true if the list showed another
- * length before: then the engine restarted, and the last /server_info no longer counts. */
+/* Sets the context length by the list of models; 0: not listed. Returns true if the list showed
+ * another length before: then the engine restarted, and the last /server_info no longer counts. */
 bool node_replica_context_listed(struct node_replica *k, uint32_t tokens);
-/* Context length by SGLang's /server_info; 0: not reported. */
+/* Sets the context length by SGLang's /server_info; 0: not reported. */
 void node_replica_context_info(struct node_replica *k, uint32_t tokens);
 
 /* Number of adapters which the engine holds at a time; 0: unknown. */
@@ -241,7 +242,7 @@ bool node_replica_probed(struct node_replica *k, struct node_check check, uint64
 void node_replica_failures_max(struct node_replica *k, uint32_t max);
 /* The health check says no: the replica is avoided until a check says yes. */
 void node_replica_leaves(struct node_replica *k);
-/* A router answered an active probe. */
+/* A router named `who` answered an active probe. */
 void node_replica_found_router(struct node_replica *k, struct slice who);
 
 /* A request is sent to this process, or (`to_rank`) to a rank of the process. */
@@ -249,12 +250,14 @@ void node_replica_sent(struct node_replica *k, bool to_rank, uint64_t now_ms);
 /* An answer has begun, to a request sent at `chosen_ms`. Ends a trial, and takes the replica up if
  * it went down before `chosen_ms`. */
 void node_replica_answering(struct node_replica *k, uint64_t chosen_ms, uint64_t now_ms);
-/* A sent request has ended: releases it, and judges the outcome as below. */
+/* A request sent by node_replica_sent() has ended, at a rank of the process if `at_rank`. Judges
+ * the outcome as node_replica_answered() does, and ends a trial. */
 void node_replica_ended(struct node_replica *k, bool at_rank, enum node_outcome outcome,
                         uint64_t now_ms);
-/* An answer ended, maybe a while ago. */
+/* Judges the outcome of an answer that ended, maybe a while ago. */
 void node_replica_answered(struct node_replica *k, enum node_outcome outcome, uint64_t now_ms);
-/* The engine is dead, or requests fail there: begins a back-off unless a back-off is running. */
+/* The engine is dead, or requests fail there: begins a back-off unless a back-off is running.
+ * `broke`: connections failed or broke. */
 void node_replica_fails(struct node_replica *k, bool broke, uint64_t now_ms);
 /* An attempt ended, whole or by a failure (struct node_tally). Too many failures, compared with all
  * `count` replicas' failures, begin a back-off, and a slow start after the back-off. */

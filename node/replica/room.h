@@ -19,22 +19,22 @@ struct node_room_amount {
 
 /* Part of struct node_replica. Zeroed: nothing was seen. */
 struct node_room {
-    struct node_room_amount ran;          /* the most work seen running here */
+    struct node_room_amount ran;          /* the most work seen running at this replica */
     struct node_room_amount ran_anywhere; /* the most work seen running at any replica of the model;
                                            * 0: too little was seen */
-    uint32_t ended;                       /* number of complete answers */
+    uint32_t ended;                       /* number of complete answers to this router's requests */
 };
 
 /* Returns true if a request that took `took_s` must have waited. Without waiting it takes
  * `takes_s`, and a decode step `step_s`. */
 bool node_room_waited(double took_s, double takes_s, double step_s);
 
-/* This load was seen to run at once, other routers' work included as far as known. Returns true if
- * it is more than before at any replica of the model. */
+/* The load `ran` was seen to run at once, other routers' work included as far as known. Returns
+ * true if as much never ran before at any replica of the model. */
 bool node_room_ran(struct node_room *r, struct node_room_amount ran);
-/* Seconds that `more` has to wait in addition to `booked`, for work beyond the most ever seen
- * running. Before the most is known, the limit is twice the average of the replicas
- * (requests_typical), or eight. */
+/* Seconds that the work `more` has to wait, if `booked` and `more` together are beyond the most
+ * work ever seen running. Before that is known, the limit is twice the replicas' average number of
+ * requests (requests_typical), and at least eight. */
 double node_room_beyond_s(const struct node_room *r, struct node_room_amount booked,
                           struct node_room_amount more, double requests_typical,
                           double residence_s);

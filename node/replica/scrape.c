@@ -89,8 +89,8 @@ static struct slice label_of(const struct labels *labels, struct slice name)
     return slice_of(NULL, 0);
 }
 
-/* Doubles hold whole numbers up to here. A negative or larger value, or a NaN, is ignored. So all
- * results computed from figures are numbers, and sizes fit into 64 bits. */
+/* Doubles hold all whole numbers up to this limit. A negative or larger value, or a NaN, is
+ * ignored. So all results computed from figures are numbers, and sizes fit into 64 bits. */
 static const double figure_max = 0x1p53;
 
 static bool is_figure(double value)
@@ -124,8 +124,9 @@ static void tally_add(struct tally *t, enum node_scrape_how how, double engine, 
         slot->value = how == MOST ? number_max(slot->value, value) : slot->value + value;
 }
 
-/* A process's single value for all ranks holds for each rank: ratios, sizes per rank, the start
- * time. */
+/* True if the slot's value counts for this engine, or if all engines are meant. Ratios, sizes per
+ * rank and the start time count for each rank even if the process has a single value for all
+ * ranks. */
 static bool counts_for(const struct tally_slot *slot, enum node_scrape_how how, double engine)
 {
     bool shared = how == RATIO || how == MOST;
@@ -133,7 +134,8 @@ static bool counts_for(const struct tally_slot *slot, enum node_scrape_how how, 
            (shared && slot->engine == unlabelled);
 }
 
-/* The value of all engines together, or of a single engine. */
+/* The value of all engines together, or of a single engine; -1: none. Sets *count to the number of
+ * slots with a value. */
 static double tally_told(const struct tally *t, enum node_scrape_how how, double engine,
                          unsigned *count)
 {
@@ -153,7 +155,7 @@ static double tally_told(const struct tally *t, enum node_scrape_how how, double
 
 /* --- the text -------------------------------------------------------------------------------- */
 
-/* The next row with this name, from `row` on. */
+/* The next row with this name, from `row` on; NODE_SCRAPE_ROWS: none. */
 static unsigned row_find(unsigned row, struct slice name)
 {
     while (row < NODE_SCRAPE_ROWS && !slice_equal(name, node_scrape_rows[row].name))
@@ -204,7 +206,7 @@ static int line_parse(struct scraper *s, struct slice line)
     s->sglang |= slice_starts_with(name, SLICE("sglang:"));
     unsigned row = row_find(0, name);
     if (row == NODE_SCRAPE_ROWS)
-        return 0; /* most lines of the text */
+        return 0; /* no known name, as in most lines of the text */
 
     struct labels labels = {.count = 0};
     double value = 0;
@@ -261,8 +263,8 @@ static double cache_tokens(const struct node_scrape_figures *f, double configs)
     return derived ? f->pages * f->told.block_tokens : f->told.cache_tokens;
 }
 
-/* Both counters rise when a request ends. If the engine does not report the computed prompt tokens,
- * the uncached share of all prompts applies. */
+/* Computed tokens of the prompts timed in prefill_s. If the engine does not report them, the
+ * prompts' tokens are multiplied by the uncached share of all prompts. */
 static double prefill_tokens(const struct node_scrape_figures *f)
 {
     double queries = f->told.prefix_queries, hits = f->told.prefix_hits;
@@ -271,8 +273,8 @@ static double prefill_tokens(const struct node_scrape_figures *f)
     return derived ? f->prompts * (1 - hits / queries) : f->told.prefill_tokens;
 }
 
-/* SGLang's server counts tokens of all ranks together; the schedulers count the computed tokens of
- * each rank. */
+/* Sets the token counters of a single rank from the rank's scheduler: SGLang's server counts the
+ * tokens of all ranks together. */
 static void sglang_rank_counts(struct node_scrape_figures *f)
 {
     if (f->told.generation_tokens < 0)
@@ -328,8 +330,9 @@ static void figures_finish(struct node_scrape_figures *f, double configs, bool o
     told->sleeping = f->awake < 0 ? -1 : f->awake < 1;
 }
 
-/* The labels of the ranks, ascending. In vLLM's hybrid mode they are global numbers, while the
- * header for pinning a request counts the ranks behind the address from 0. */
+/* Sets `out` to the labels of the ranks, ascending, and returns their number. In vLLM's hybrid mode
+ * labels are global numbers, while the header for pinning a request counts the ranks behind the
+ * address from 0. */
 static unsigned engines_find(const struct scraper *s, double out[NODE_RANKS_MAX])
 {
     unsigned row = row_find(0, s->vllm ? SLICE("vllm:num_requests_running")
@@ -361,7 +364,7 @@ int node_scrape_parse(struct slice text, struct node_scrape *out,
     double configs = f.configs;
     figures_finish(&f, configs, false);
     *out = f.told;
-    out->adapters = s.adapters; /* of all ranks, so unknown for a single rank */
+    out->adapters = s.adapters; /* the adapters of all ranks together; unknown for a single rank */
     out->ranks = engines_find(&s, engines);
     for (unsigned i = 0; i < out->ranks && ranks != NULL; i++) {
         figures_read(&s, engines[i], &f);

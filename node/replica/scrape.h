@@ -1,9 +1,9 @@
 /* The contents of a replica's /metrics, under the names of vLLM and SGLang in all releases since
  * 2025.
  *
- * Prometheus text exposition format 0.0.4. A missing name is not an error: the field stays at -1
- * (or NaN-free default), because engines rename and drop metrics between releases. Series of
- * several ranks or engines of a replica are added (sizes, counts) or averaged (usage). */
+ * Prometheus text exposition format 0.0.4. A missing name is no error, because engines rename and
+ * drop metrics between releases: the field stays as in node_scrape_unknown. Series of several ranks
+ * or engines of a replica are added (sizes, counts) or averaged (usage). */
 #ifndef NODE_REPLICA_SCRAPE_H
 #define NODE_REPLICA_SCRAPE_H
 
@@ -16,7 +16,7 @@
 #include "node/replica/work.h"
 
 struct node_scrape {
-    double running;           /* requests being computed; -1: unknown, as for all below */
+    double running;           /* requests being computed; -1: unknown, like all numbers below */
     double waiting;           /* requests in the engine's queue */
     double cache_usage;       /* share of the KV cache in use by running requests, 0..1 */
     double cache_tokens;      /* size of the KV cache in tokens */
@@ -38,8 +38,8 @@ struct node_scrape {
     double adapter_slots;     /* adapters held at a time; -1 or 0: unknown */
     struct slice adapters;    /* running adapters, separated by commas; borrowed from the text */
     double sleeping;          /* 1 = the engine sleeps (vllm:engine_sleep_state), 0 = awake */
-    double series;            /* number of series, of all names and ranks, added up in the
-                               * counters */
+    double series;            /* number of series, of all names and ranks, whose values the counters
+                               * add up */
     struct node_work_reading work; /* signs of work, moving while the engine computes */
     unsigned ranks;                /* data-parallel ranks with labels; 1 may mean no ranks */
     bool vllm;                     /* metrics with vLLM's names were seen */
@@ -55,8 +55,8 @@ bool node_scrape_sizes_only(const struct node_scrape *s);
 /* Start times with a smaller difference, in seconds, are equal: engines compute them from a clock
  * which may be adjusted. */
 enum { NODE_START_GRAIN_S = 2 };
-/* True if both scrapes may belong to the same process. A missing start time is no evidence against
- * it. */
+/* True if both scrapes may belong to the same process, by their start times; also if one has no
+ * start time. */
 bool node_scrape_same_life(const struct node_scrape *a, const struct node_scrape *b);
 
 /* Reads a whole exposition. ERR_SYNTAX if a line is invalid (`out` is then unchanged),

@@ -14,13 +14,13 @@ struct node_scrape_figures {
     double prompts;     /* vLLM: tokens of the prompts in prefill_s */
     double configs;     /* vLLM: number of ranks with a reported cache size */
     double blocks;      /* vLLM: cache blocks of all ranks; the server adds up the ranks' values */
-    double rank_tokens; /* SGLang: cache tokens of a rank */
+    double rank_tokens; /* vLLM: cache tokens of a rank */
     double pages;       /* SGLang: cache pages of `block_tokens` each */
     double computed;    /* SGLang's schedulers: tokens of prompts */
     double reused;      /* SGLang's schedulers: cached tokens of these prompts; missing until the
                          * first cached token */
     double decoded;     /* SGLang's schedulers: tokens of answers */
-    double nothing;     /* for rows which are only signs of work */
+    double nothing;     /* for rows that are signs of work and fill no figure */
 };
 
 /* How a figure is combined from several ranks' values, and the figure's value for each rank. */
@@ -28,8 +28,8 @@ enum node_scrape_how {
     ADD,
     COUNTER, /* added; a falling value shows a restart */
     MEAN,
-    RATIO, /* added; if the process has a single value for all ranks, it holds for each rank */
-    MOST,  /* all ranks report the same, so the value holds for each rank */
+    RATIO, /* added; if the process has a single value for all ranks, each rank gets this value */
+    MOST,  /* all ranks report the same, so all ranks together and each rank get this value */
 };
 
 /* Bits for signs of work (work.h). */
@@ -42,7 +42,8 @@ struct node_scrape_row {
     enum node_scrape_how how;
     unsigned sign;
     struct slice label; /* only series with this label count; empty: all series */
-    struct slice is;    /* the label's value; empty: the label's value is the figure */
+    struct slice is;    /* the value that the label must have; empty: the figure is the label's
+                         * value */
 };
 
 enum { NODE_SCRAPE_ROWS = 48 };

@@ -28,8 +28,8 @@ bool node_scraped_is_late(struct node_replica *k, const struct node_scrape *s, d
     return k->scraped.earlier;
 }
 
-/* Two routers read at different times, and an answer may arrive late. A change of the reading
- * router must not look like falling counters. */
+/* Raises the counters in `s` to those in `before`. Two routers read at different times, and an
+ * answer may arrive late. So a change of the reading router must not look like falling counters. */
 static void catch_up(struct node_scrape *s, const struct node_scrape *before)
 {
     if (!node_scrape_same_life(s, before))
@@ -49,7 +49,7 @@ void node_scraped_own(struct node_replica *k, struct node_scrape *s, uint64_t no
     k->scraped.source = 0;
 }
 
-/* In a report, 0 means unknown. */
+/* The figure as a field of a report: in `unit`s, plus 1; 0: unknown. */
 static uint64_t out_of(double figure, double unit)
 {
     return figure < 0 ? 0 : (uint64_t)llround(number_min(figure * unit, count_max)) + 1;

@@ -31,10 +31,10 @@ enum {
 struct node_scraped {
     uint32_t count;         /* number of own scrapes */
     uint64_t own_ms;        /* time of the last own scrape; 0: never */
-    uint64_t told_by;       /* source of the last count of work read; 0: none */
+    uint64_t told_by;       /* router whose count of work was read last; 0: none */
     uint64_t source;        /* router that measured the present figures; 0: this router */
     uint32_t counted;       /* number of scrapes in the last report of `source` */
-    bool earlier;           /* the last answer was ignored: node_scraped_is_late() */
+    bool earlier;           /* the last metrics were ignored as late (node_scraped_is_late()) */
     unsigned ranks_missing; /* readings in a row without some rank's counters */
 };
 

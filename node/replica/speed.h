@@ -42,9 +42,9 @@ bool node_replica_rate_add(struct node_replica *k, double tokens, double seconds
 bool node_replica_pace_add(struct node_replica *k, double context_tokens, double step_s,
                            uint64_t now_ms);
 
-/* A whole answer arrived `seconds` after the request was sent. `prefill_tokens`: of the prompt and
- * of the queue before it; `context_tokens`: of the requests decoding at the same time, this request
- * included. Returns true if the answer counted. */
+/* A whole answer arrived `seconds` after the request was sent. `prefill_tokens`: uncached tokens of
+ * the prompt and of the queue before it; `context_tokens`: of the requests decoding at the same
+ * time, this request included. Returns true if the answer counted. */
 bool node_replica_whole_add(struct node_replica *k, double seconds, double prefill_tokens,
                             double completion_tokens, double context_tokens, uint64_t now_ms);
 

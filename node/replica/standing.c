@@ -89,7 +89,7 @@ static enum node_standing_why why_down(const struct node_replica *k)
                                                                  : NODE_STANDING_FAILS_REQUESTS;
 }
 
-/* The reason for no requests at all. WELL: there is none. */
+/* The reason why the replica gets no requests at all; WELL: none. */
 static enum node_standing_why why_out(const struct node_replica *k)
 {
     if (k->health == NODE_HEALTH_ROUTER)
@@ -140,7 +140,7 @@ unsigned node_replica_against(const struct node_replica *k, uint64_t now_ms)
            (unsigned)is_cold(k, now_ms) << NODE_STANDING_SLOW_START;
 }
 
-/* Time at which the reason `why` ends, or ended, by itself. */
+/* Time at which the reason `why` ends, or ended, by time alone; 0: by other events. */
 static uint64_t until(const struct node_replica *k, enum node_standing_why why)
 {
     switch (why) {

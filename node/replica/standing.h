@@ -13,7 +13,7 @@
 #include "node/replica/replica.h"
 
 enum {
-    NODE_WARM_REQUESTS = 4, /* requests in flight at first */
+    NODE_WARM_REQUESTS = 4, /* most requests in flight at first */
     NODE_WARM_MS = 8000,    /* time until there is no bound: 512 requests in flight by then */
 };
 
@@ -63,8 +63,8 @@ enum {
     NODE_IN_TROUBLE = NODE_STANDS_STILL | NODE_BACKS_OFF | 1U << NODE_STANDING_REPORTED,
 };
 
-/* The reasons to choose an UP replica only if no other replica can be chosen, for any request; 0:
- * none. */
+/* The set of reasons to avoid an UP replica for all requests: requests go there only if no other
+ * replica can be chosen. 0: none. */
 unsigned node_replica_against(const struct node_replica *k, uint64_t now_ms);
 static inline bool node_replica_avoided(const struct node_replica *k, uint64_t now_ms)
 {
@@ -96,11 +96,12 @@ struct node_standing {
     bool beyond;       /* REJECTS: half of a model's replicas are avoided already, so this replica
                         * is still used */
 };
-/* Leaves `beyond` to node/route/reject.c. */
+/* The weightiest reason against the replica, for operators. Leaves `denied` and `beyond` to
+ * node/route. */
 struct node_standing node_replica_standing(const struct node_replica *k, uint64_t now_ms);
 
-/* The reason in a word: "errors", "stalled", ...; "" for none. And in a phrase, which may be
- * written to `room`. */
+/* node_standing_word() returns the reason in a word: "errors", "stalled", ...; "" for none.
+ * node_standing_text() returns the reason in a phrase, which may be written to `room`. */
 enum { NODE_STANDING_TEXT_BYTES = NODE_REJECT_TEXT_BYTES + 80 };
 const char *node_standing_word(enum node_standing_why why);
 const char *node_standing_text(const struct node_standing *s, char room[NODE_STANDING_TEXT_BYTES]);

@@ -67,7 +67,7 @@ enum node_health {
     NODE_HEALTHS,
 };
 
-/* The router's own questions to a replica, a bit each where they are counted together. */
+/* The router's own questions to a replica. Sets of them have the bits 1 << enum node_probe. */
 enum node_probe {
     NODE_PROBE_HEALTH,
     NODE_PROBE_METRICS,
@@ -102,9 +102,10 @@ enum node_outcome {
     NODE_OUTCOME_IN_DOUBT, /* 5xx, perhaps caused by the request: says nothing of the replica */
     NODE_OUTCOME_SLOW,     /* a time limit passed while the engine worked: not the replica's
                             * failure */
-    NODE_OUTCOME_STALLED,  /* moved away from a stalled replica: says nothing more */
-    NODE_OUTCOME_NOT_SENT, /* chosen, but a router limit or a better replica intervened: says
-                            * nothing of the replica */
+    NODE_OUTCOME_STALLED,  /* the router moved the request away from a stalled replica: says nothing
+                            * more of the replica */
+    NODE_OUTCOME_NOT_SENT, /* the replica was chosen, but a limit of the router or a better replica
+                            * intervened: says nothing of the replica */
     NODE_OUTCOME_REJECTED, /* 4xx other than for a full queue: the client's fault, unless another
                             * replica accepts the same request (node/replica/reject.h) */
 };

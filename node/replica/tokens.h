@@ -2,9 +2,10 @@
  * number of tokens for each byte of a kind, and for each image, sound and film. Spaces count with
  * the next word.
  *
- * The filter learns a factor for each kind, on the initial value: least squares over fading
- * samples, as a Kalman filter whose state is the factors. The factors of text begin correlated, so
- * prompts of any kind teach the others. A sample's effect is bounded (docs/adr/0032). */
+ * For each kind, a factor is learned by which the initial value is multiplied: by least squares
+ * over fading samples, in a Kalman filter whose state is the factors. The factors of text begin
+ * correlated, so prompts of any kind teach the others. A sample's effect is bounded
+ * (docs/adr/0032). */
 #ifndef NODE_REPLICA_TOKENS_H
 #define NODE_REPLICA_TOKENS_H
 
@@ -53,8 +54,9 @@ double node_tokens_deviation(const struct node_tokens *t, uint64_t bytes,
 void node_tokens_add(struct node_tokens *t, uint64_t bytes, const struct chain_content *content,
                      double tokens, const int64_t media_tokens[CHAIN_MEDIA]);
 
-/* Writes the learned state for the next life of this process, and reads it back. False: the bytes
- * are no valid state, and `t` is unchanged. */
+/* node_tokens_keep() writes the learned state for the next life of this process, and
+ * node_tokens_recall() reads it back. Returns false if the bytes are no valid state; `t` is then
+ * unchanged. */
 enum { NODE_TOKENS_KEPT = 8 * (1 + NODE_KINDS + NODE_KINDS * (NODE_KINDS + 1) / 2) }; /* bytes */
 void node_tokens_keep(const struct node_tokens *t, struct wire_writer *w);
 bool node_tokens_recall(struct node_tokens *t, struct wire_reader *in);

@@ -17,21 +17,24 @@ struct node_whole_base {
 
 /* Part of struct node_replica. Zeroed: no answers. */
 struct node_whole {
-    double count, pp, pd, dd, p, d; /* sums over the answers, of prefill tokens (p) and steps (d)
-                                     * per second */
+    double count, pp, pd, dd, p, d; /* number of answers; sums over the answers of prefill tokens
+                                     * per second (p), of steps per second (d), and of products of
+                                     * the two */
     struct node_whole_base base;    /* the fit to the fleet's answers */
 };
 
 /* Adds an answer. Older answers fade. */
 void node_whole_add(struct node_whole *w, double prefill_per_s, double steps_per_s);
 
-/* The replica's own speeds. Needs a base and an answer. */
+/* Returns the times that fit the replica's own answers best. Needs a base and an answer. */
 struct node_whole_base node_whole_explain(const struct node_whole *w);
 
-/* The replica's speed relative to `base`, overall. Needs an answer. */
+/* Returns a replica's speed by its answers, relative to `base`: 2 is twice as fast. Needs an
+ * answer. */
 double node_whole_factor(const struct node_whole *w, struct node_whole_base base);
 
-/* Adds a replica's answers to the fleet's, scaled for a replica slower by `factor`. */
+/* Adds the answers of a replica that is faster by `factor` to the fleet's answers, scaled to the
+ * fleet's speed. */
 void node_whole_pool(struct node_whole *fleet, const struct node_whole *w, double factor);
 
 /* Returns the times that fit the fleet's answers best, starting from `fleet->base`. */

@@ -22,7 +22,7 @@
 
 enum {
     NODE_WORK_SIGNS = 19,     /* number of signs, the first rows of the table */
-    NODE_WORK_TOLD = 18,      /* the sign reported by other routers (scraped.h), in the last row of
+    NODE_WORK_TOLD = 18,      /* the sign reported by other routers (scraped.h): the last row of the
                                * signs */
     NODE_WORK_LOWER_MAX = 3,  /* consecutive readings below the greatest before the count begins
                                * anew */
@@ -44,8 +44,8 @@ struct node_work_seen {
 /* Adds a reading. Returns true if it shows work since the earlier readings; the first reading does
  * not. */
 bool node_work_take(struct node_work_seen *seen, const struct node_work_reading *now);
-/* The next count of work comes from a different router, and does not continue the count read
- * before. */
+/* Forgets the count of work that another router reported: the next count is from a different
+ * router. */
 void node_work_told_anew(struct node_work_seen *seen);
 /* True if the reading has a series of single steps: then no movement means a stall. */
 bool node_work_tells_steps(const struct node_work_reading *w);
