@@ -9,7 +9,7 @@ enum { FLEET_STEPS = 6 };
 
 void node_whole_add(struct node_whole *w, double prefill_per_s, double steps_per_s)
 {
-    double keep = w->count < NODE_SPEED_RECENT_MAX ? 1 : 1 - 1 / NODE_SPEED_RECENT_MAX;
+    double keep = w->count < NODE_SPEED_RECENT_MAX ? 1 : 1 - 1.0 / NODE_SPEED_RECENT_MAX;
     w->count = w->count * keep + 1;
     w->pp = w->pp * keep + prefill_per_s * prefill_per_s;
     w->pd = w->pd * keep + prefill_per_s * steps_per_s;

@@ -109,6 +109,20 @@ static void whole_answers_that_are_alike_scale_both(void **state)
     assert_near(k.shown.pace.value, 1500, 0.05);
 }
 
+/* The fading was lost once in an integer division: after 300 fast answers, 100 slow ones hardly
+ * showed. */
+static void old_whole_answers_fade(void **state)
+{
+    (void)state;
+    struct node_whole w = {0};
+    const struct node_whole_base fast = {1e-4, 0.02};
+    for (unsigned i = 0; i < 400; i++) {
+        double times = i < 300 ? 1 : 0.5;
+        node_whole_add(&w, times / (2 * fast.prefill_s), times / (2 * fast.decode_s));
+    }
+    assert_near(node_whole_factor(&w, fast), 0.5, 0.05);
+}
+
 /* Streaming clients come to a fleet without streams so far: the pace goes on from the result of
  * whole answers. */
 static void streams_go_on_where_whole_answers_ended(void **state)
@@ -154,6 +168,7 @@ int main(void)
         cmocka_unit_test(strange_readings_do_no_harm),
         cmocka_unit_test(streams_are_believed_before_histograms),
         cmocka_unit_test(whole_answers_that_are_alike_scale_both),
+        cmocka_unit_test(old_whole_answers_fade),
         cmocka_unit_test(streams_go_on_where_whole_answers_ended),
         cmocka_unit_test(steps_that_none_takes_say_nothing),
     };
