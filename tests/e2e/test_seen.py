@@ -81,6 +81,14 @@ class Decisions(Case):
         self.assertIn("200 ok", out)
         self.assertIn(second["why_text"], out)
 
+    def test_a_clients_429_of_full_engines_is_a_failure(self):
+        """It was listed as the client's own error, so --failed showed nothing."""
+        engine = self.engine().replies(answer(429, b"full"))
+        r = self.router([engine])
+        self.assertEqual(self.client(r).post(CHAT, chat(1)).status, 429)
+        ends = [d["outcome"] for d in decisions(r, "?failed=1")["decisions"]]
+        self.assertEqual([(e["end"], e["result"], e["status"]) for e in ends], [("engine_busy", "client_error", 429)])
+
     def test_a_retry_is_two_decisions_of_one_request(self):
         bad, good = self.engine(), self.engine()
         r = self.router([bad, good])
