@@ -253,7 +253,7 @@ static int run(struct process *p, int argc, char *const *argv)
     if (status != 0) {
         shell_close(shell);
     } else {
-        log_event(log, LOG_INFO, "start", LOG_CSTR("version", GRAPEVINE_VERSION),
+        log_event(log, LOG_INFO, "start", LOG_CSTR("version", version_text),
                   LOG_CSTR("policy", node_policy_names[p->options.policy]),
                   LOG_UINT("replicas", p->options.replica.count),
                   LOG_CSTR("cluster", shell->gossip != NULL ? io_gossip_name(shell->gossip) : ""));

@@ -67,7 +67,7 @@ int io_config_command(const struct node_options *o)
         err = node_options_help(&text);
         break;
     case NODE_COMMAND_VERSION:
-        err = buf_append_cstr(&text, "grapevine " GRAPEVINE_VERSION "\n");
+        err = buf_printf(&text, "grapevine %s\n", version_text);
         break;
     case NODE_COMMAND_CHECK_CONFIG:
         err = node_options_effective(o, &text);
