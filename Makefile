@@ -174,6 +174,7 @@ QUICK_SRC := $(UNIT_SRC) $(if $(filter-out fuzz,$(VARIANT)),$(FUZZ_SRC)) \
              $(if $(filter asan,$(VARIANT)),$(GVCTL_SRC) $(REPLAY_SRC) $(GOSSIP_BENCH_SRC) $(BACKEND_SRC))
 $(BUILD)/obj/node/gvctl/%.o: CFLAGS := $(PLAIN)
 $(BUILD)/obj/tests/%.o: CFLAGS := $(filter-out -fprofile%,$(PLAIN))
+$(BUILD)/obj/base/version.o: CFLAGS := $(PLAIN)
 $(call obj,$(QUICK_SRC)): CFLAGS := $(QUICK)
 $(call obj,$(QUICK_SRC)): CPPFLAGS := $(filter-out -D_FORTIFY%,$(CPPFLAGS)) # that needs optimisation
 $(BUILD)/obj/%.o: %.c $(BUILD)/flags $(PROFILED) | $(BUILD)/have-headers
@@ -201,7 +202,19 @@ $(BUILD)/libtest.a: $(call obj,$(TESTLIB_SRC))
 	@rm -f $@
 	ar rcs $@ $^
 
-$(BUILD)/grapevine: $(call obj,$(DAEMON_SRC)) $(BUILD)/libshell.a $(BUILD)/libcore.a
+# The version names the commit (base/version.h). It is written into the linked programs, as the daemon's link takes half a
+# minute. This file changes with the version, and only then. COMMIT=+0123abcd: for a build without git.
+VERSION = $(shell sed -n 's/.*GRAPEVINE_VERSION "\(.*\)"/\1/p' base/version.h)
+COMMIT = $(if $(wildcard deploy/debian/suffix.sh),$(shell deploy/debian/suffix.sh --commit $(VERSION)))
+$(BUILD)/version: FORCE
+	@mkdir -p $(@D)
+	@printf '%s' '$(VERSION)$(COMMIT)' | head -c 31 >$@.new && truncate -s 32 $@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+$(DAEMONS): $(BUILD)/%: $(BUILD)/linked/% $(BUILD)/version
+	objcopy --update-section .grapevine.version=$(BUILD)/version $< $@
+
+$(BUILD)/linked/grapevine: $(call obj,$(DAEMON_SRC)) $(BUILD)/libshell.a $(BUILD)/libcore.a
+	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(filter-out -fno-lto,$(LDFLAGS)) $(WHOLE_$(VARIANT)) $^ $(SHELL_LIBS) -o $@
 
 # So are the templates of completion scripts (node/gvctl/completion.h).
@@ -213,7 +226,8 @@ $(BUILD)/obj/node/gvctl/completion_files.o: $(BUILD)/gen/node/gvctl/completion_f
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 
-$(BUILD)/gvctl: $(call obj,$(GVCTL_SRC)) $(BUILD)/obj/node/gvctl/completion_files.o $(BUILD)/libshell.a $(BUILD)/libcore.a
+$(BUILD)/linked/gvctl: $(call obj,$(GVCTL_SRC)) $(BUILD)/obj/node/gvctl/completion_files.o $(BUILD)/libshell.a $(BUILD)/libcore.a
+	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ -ljansson $(SHELL_LIBS) -o $@
 
 $(BUILD)/tests/engine-sim: $(call obj,$(ENGINE_SIM_SRC)) $(BUILD)/libcore.a

@@ -15,7 +15,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 BUILD=$BUILD deploy/container/root.sh "$scratch/root-fs"
 
-version=$("$BUILD/grapevine" --version | cut -d' ' -f2)
+version=$("$BUILD/grapevine" --version | cut -d' ' -f2 | cut -d+ -f1) # a tag takes no +
 archive=$BUILD/grapevine-$version.image.tar
 storage=(--storage-driver vfs --root "$scratch/storage" --runroot "$scratch/run")
 sed -n '/^FROM scratch/,$p' deploy/Containerfile | sed 's|--from=build /root-fs/|root-fs/|' >"$scratch/Containerfile"

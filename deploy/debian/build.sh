@@ -15,7 +15,7 @@ BUILD=${BUILD:-build}
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 chmod 755 "$root"
-version=$("$BUILD/grapevine" --version | cut -d' ' -f2)
+version=$("$BUILD/grapevine" --version | cut -d' ' -f2 | cut -d+ -f1)
 suffix=${VERSION_SUFFIX-$(deploy/debian/suffix.sh "$version")}
 if [ -z "${SOURCE_DATE_EPOCH:-}" ]; then
     SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || stat -c %Y base/version.h)

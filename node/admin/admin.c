@@ -19,7 +19,7 @@ void admin_index(struct admin *a, struct exchange *x, const struct http_head *he
 {
     (void)a, (void)head;
     struct buf out = {0};
-    int err = buf_append_cstr(&out, "grapevine " GRAPEVINE_VERSION "\n");
+    int err = buf_printf(&out, "grapevine %s\n", version_text);
     for (unsigned i = 0; i < ADMIN_CALL_COUNT && err == 0; i++) {
         const struct admin_call_row *row = admin_call_row((enum admin_call)i);
         char what[64];

@@ -189,7 +189,7 @@ static void put_router(struct admin_live *live, struct json_writer *w)
     json_key(w, "router");
     json_object_begin(w);
     json_put_cstr(w, "name", a->config.name);
-    json_put_cstr(w, "version", GRAPEVINE_VERSION);
+    json_put_cstr(w, "version", version_text);
     json_put_cstr(w, "policy", node_policy_names[o->policy]);
     json_put_u64(w, "since_ms", a->since_ms);
     json_put_bool(w, "ready", why == NULL);

@@ -94,7 +94,7 @@ static bool read_filters(struct exchange *x, const struct http_head *head, struc
         return true;
     exchange_answer_error(x, 400, slice_of_cstr(wrong),
                           "Want failed=0 or 1, slow_ms= a whole number, model= and replica= names, "
-                          "and reason=load, maker, only, cold, cached, cheaper or due.");
+                          "and reason=load, maker, only, cold, cached, cheaper, due or plain.");
     return false;
 }
 

@@ -137,6 +137,7 @@ static const struct words {
     {"setting_changed", ADMIN_EVENT_CONFIG, "{setting} is now {now}[, before: {before}]."},
     {"setting_waits", ADMIN_EVENT_CONFIG,
      "{setting} stays {in_force} until a restart[; the file says {wanted}]."},
+    {"setting_ignored", ADMIN_EVENT_CONFIG, "{setting} has no effect: {why}."},
     {"log_level", ADMIN_EVENT_CONFIG, "The log level is now {now}[, set by {from}]."},
     {"admin_refused", ADMIN_EVENT_TROUBLE, "{from} was refused: it may not call {path}."},
     {"poison", ADMIN_EVENT_TROUBLE,

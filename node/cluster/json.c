@@ -147,7 +147,7 @@ static void put_member(struct json_writer *w, const struct node_replication *n,
         if (hints[0] != '\0')
             json_put_cstr(w, "hints", hints);
     } else if (m->self) {
-        json_put_cstr(w, "version", GRAPEVINE_VERSION);
+        json_put_cstr(w, "version", version_text);
         json_put_cstr(w, "policy", n->config.policy);
     }
     put_places(w, n->gossip, m, now_us);
@@ -221,7 +221,7 @@ int node_replication_members_brief_json(const struct node_replication *n, uint64
         json_put_bool(&w, "ready", m.self ? n->ready : p && p->ready);
         json_put_bool(&w, "draining", m.self ? n->draining : p && p->draining);
         json_put_cstr(&w, "admin", m.self ? n->admin : p ? p->admin : "");
-        json_put_cstr(&w, "version", m.self ? GRAPEVINE_VERSION : p ? p->version : "");
+        json_put_cstr(&w, "version", m.self ? version_text : p ? p->version : "");
         json_put_u64(&w, "started_ms", m.incarnation >> 16);
         if (!m.self) {
             json_put_bool(&w, "session", m.session);

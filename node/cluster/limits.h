@@ -38,7 +38,7 @@ _Static_assert((int)GOSSIP_CALL_CHUNK_MAX >= (int)CRDT_CHUNK_MAX, "a snapshot is
 _Static_assert(3 * NODE_REQUEST_TEXT_MAX + CHAIN_POINTS_MAX * NODE_REQUEST_POINT_MAX + 128 <=
                    (int)GOSSIP_CALL_REQUEST_MAX,
                "any request can be explained by another router");
-_Static_assert(sizeof GRAPEVINE_VERSION <= NODE_VERSION_MAX, "the version fits");
+_Static_assert((int)VERSION_BYTES <= (int)NODE_VERSION_MAX, "the version fits");
 /* A node's metadata: admin, version, policy and numbers, each with a tag and a length. */
 _Static_assert(NODE_ADMIN_MAX + NODE_VERSION_MAX + NODE_POLICY_MAX + 8 * 8 + 11 * 2 <=
                    (int)GOSSIP_META_MAX,

@@ -329,7 +329,7 @@ struct slice node_meta_write(const struct node_replication *n, uint8_t out[GOSSI
 {
     struct wire_writer w = wire_writer_of(out, GOSSIP_META_MAX);
     put_field(&w, META_ADMIN, n->admin, strlen(n->admin));
-    put_field(&w, META_VERSION, GRAPEVINE_VERSION, strlen(GRAPEVINE_VERSION));
+    put_field(&w, META_VERSION, version_text, strlen(version_text));
     put_number(&w, META_STARTED, n->started_ms);
     struct node_agreement agreement = node_state_agreement(n->state);
     put_number(&w, META_HASH, agreement.hash);

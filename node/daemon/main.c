@@ -204,6 +204,7 @@ static bool files_good(const struct node_options *options)
 static int check_config(struct process *p)
 {
     int status = read_secrets(p);
+    io_config_warn(&p->options, &p->sink.log);
     log_flush(&p->sink.log);
     io_log_sink_close(&p->sink.log);
     free_secrets(&p->shell);
@@ -252,10 +253,11 @@ static int run(struct process *p, int argc, char *const *argv)
     if (status != 0) {
         shell_close(shell);
     } else {
-        log_event(log, LOG_INFO, "start", LOG_CSTR("version", GRAPEVINE_VERSION),
+        log_event(log, LOG_INFO, "start", LOG_CSTR("version", version_text),
                   LOG_CSTR("policy", node_policy_names[p->options.policy]),
                   LOG_UINT("replicas", p->options.replica.count),
                   LOG_CSTR("cluster", shell->gossip != NULL ? io_gossip_name(shell->gossip) : ""));
+        io_config_warn(&p->options, log);
         status = run_shell(shell, node) != 0 ? EXIT_FAILURE : 0;
         if (status == 0)
             log_event(log, LOG_INFO, "exit", LOG_INT("status", shell->exit_code));

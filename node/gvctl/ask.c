@@ -131,8 +131,8 @@ void ask_other(const struct given *g)
 {
     (void)fprintf(stderr,
                   "gvctl: the answer from %s is not one that this command can show: is it "
-                  "grapevine " GRAPEVINE_VERSION "?\n       --json prints the answer as it is.\n",
-                  g->admin);
+                  "grapevine %s?\n       --json prints the answer as it is.\n",
+                  g->admin, version_text);
 }
 
 static int show_table(const struct given *g, const struct command *c, const json_t *answer)

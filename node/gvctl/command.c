@@ -109,7 +109,7 @@ static const struct command rows[] = {
          "with -o json each is one line. With several filters, a decision must match all.\n"
          "\n"
          "  gvctl decisions --failed --replica 10.0.0.1:8000\n"
-         "  gvctl decisions --slow 5 --model llama --last 100"},
+         "  gvctl decisions --slow 500ms --model llama --last 100"},
     {.name = "ready",
      .call = CALL(READYZ),
      .parse = parse_ready,

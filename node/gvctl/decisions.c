@@ -1,5 +1,6 @@
 #include "node/gvctl/run.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,10 +130,10 @@ static struct buf filter_of(const struct given *g)
 {
     struct buf query = {0};
     char slow[24];
-    (void)snprintf(slow, sizeof slow, "%u000", g->slow_s);
+    (void)snprintf(slow, sizeof slow, "%" PRIu64, g->slow_ms);
     bool good = buf_append_char(&query, '?') == 0 && /* so that each filter begins with & */
                 ask_query(&query, "failed", g->failed ? "1" : NULL) == 0 &&
-                ask_query(&query, "slow_ms", g->slow_s > 0 ? slow : NULL) == 0 &&
+                ask_query(&query, "slow_ms", g->slow_ms > 0 ? slow : NULL) == 0 &&
                 ask_query(&query, "model", g->model) == 0 &&
                 ask_query(&query, "replica", g->replica) == 0 &&
                 ask_query(&query, "reason", g->reason) == 0 && buf_append_char(&query, '\0') == 0;

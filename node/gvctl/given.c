@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "node/gvctl/plain.h"
 #include "node/io/read_file.h"
+#include "node/settings/value.h"
 
 int given_file(const char *path, struct buf *out)
 {
@@ -67,6 +68,23 @@ static bool take_number(struct given *g, const struct given_option *o, const cha
     else
         (void)fprintf(stderr, "gvctl: --%s \"%s\": want a number from 1 on\n", o->name, text);
     return good;
+}
+
+/* A setting's time; a number without a unit is in seconds. */
+static bool take_time(struct given *g, const struct given_option *o, const char *text)
+{
+    char with_unit[40]; /* as long as the numbers of settings */
+    uint64_t ms = 0;
+    bool bare = text[0] != '\0' && text[strspn(text, "0123456789.")] == '\0';
+    int len = snprintf(with_unit, sizeof with_unit, "%s%s", text, bare ? "s" : "");
+    if (len < (int)sizeof with_unit && node_option_time_read(slice_of_cstr(with_unit), &ms) == 0 &&
+        ms > 0) {
+        *(uint64_t *)field_of(g, o) = ms;
+        return true;
+    }
+    (void)fprintf(stderr, "gvctl: --%s \"%s\": want a time from 1ms on, such as 0.5, 500ms or 2s\n",
+                  o->name, text);
+    return false;
 }
 
 static bool take_limit(struct given *g, const struct given_option *o, const char *text)
@@ -215,12 +233,13 @@ static const struct given_option options[] = {
     {"replica", 0, "HOST:PORT", false, take_text, AT(replica),
      "only decisions that chose this replica", ""},
     {"reason", 0, "WHY", false, take_text, AT(reason),
-     "only decisions for this reason: cached, cheaper, cold, only, load, maker or due",
-     "cached cheaper cold only load maker due"},
+     "only decisions for this reason: cached, cheaper, cold, only, load, maker, due or plain",
+     "cached cheaper cold only load maker due plain"},
     {"failed", 0, NULL, false, take_flag, AT(failed),
      "only attempts that failed, even if a retry hid the failure from the client", NULL},
-    {"slow", 0, "SECONDS", false, take_number, AT(slow_s),
-     "only requests whose first token (without a stream: answer) took longer", ""},
+    {"slow", 0, "TIME", false, take_time, AT(slow_ms),
+     "only requests whose first token (without a stream: answer) took longer than 0.5, 500ms or 2s",
+     ""},
     {"control", 0, NULL, false, take_flag, AT(key.line.control),
      "the key may use engines' control paths (engine-control-paths=all)", NULL},
     {"from", 0, "ROUTER", false, take_text, AT(from),

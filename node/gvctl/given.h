@@ -26,7 +26,7 @@ struct given {
     const char *model;
     const char *replica, *reason;
     bool failed;
-    unsigned slow_s; /* 0: not given */
+    uint64_t slow_ms; /* 0: not given */
     bool all;
     bool wait;
     unsigned members;

@@ -25,20 +25,18 @@ static void hash_write(const struct access_digest *digest, char out[2 * sizeof d
         (void)snprintf(out + 2 * i, 3, "%02x", digest->bytes[i]);
 }
 
-/* `whole`: requires a file acceptable to routers, with a key. EXIT_FAILURE: the error was
- * printed. */
-static int read_keys(const char *path, bool whole, struct buf *text)
+/* `table`: requires a file that routers accept; one without keys is not. The caller destroys the
+ * table. NULL: any file is accepted. Returns EXIT_FAILURE after printing the error. */
+static int read_keys(const char *path, struct access_table **table, struct buf *text)
 {
     struct io_file file = {.setting = "the file of keys",
                            .path = path,
                            .bytes_max = ACCESS_FILE_BYTES_MAX,
                            .long_advice = "is too long, a router takes at most 16 MiB"};
     char message[IO_FILE_MESSAGE], wrong[ACCESS_MESSAGE_BYTES];
-    struct access_table *table = NULL;
     int err = io_file_read(&file, text, NULL, message);
-    if (err == 0 && whole && access_table_create(&table, buf_slice(text), wrong) != 0)
+    if (err == 0 && table != NULL && access_table_create(table, buf_slice(text), wrong) != 0)
         err = io_file_fail(&file, message, wrong);
-    access_table_destroy(table);
     if (err == 0)
         return EXIT_SUCCESS;
     plain_printf(stderr, "gvctl: %s\n", message);
@@ -59,7 +57,7 @@ int key_file_has(const char *path, struct slice name)
     int count = 0;
     if (access(path, F_OK) != 0)
         return 0;
-    if (read_keys(path, false, &text) != EXIT_SUCCESS)
+    if (read_keys(path, NULL, &text) != EXIT_SUCCESS)
         count = -1;
     struct slice rest = count < 0 ? SLICE("") : buf_slice(&text), whole;
     struct access_line line;
@@ -104,26 +102,52 @@ static void row_print(const struct access_line *line, bool first)
                  line->models.len > 0 ? line->models.at : "all");
 }
 
+/* Returns the file's keys in its order, `t->count` in number. Each has its name's options, which
+ * are on the name's first line. NULL: no memory. */
+static struct access_line *keys_of(const struct access_table *t, struct slice text)
+{
+    struct access_line *keys = calloc(t->count, sizeof *keys);
+    unsigned *firsts = calloc(t->keys_count, sizeof *firsts), named = 0;
+    struct slice whole;
+    for (unsigned i = 0; keys != NULL && firsts != NULL && text.len > 0;) {
+        struct access_line line;
+        if (!next_key(&text, &whole, &line))
+            continue;
+        unsigned name = t->owners[i];
+        if (name == named)
+            firsts[named++] = i;
+        keys[i] = i == firsts[name] ? line : keys[firsts[name]];
+        keys[i++].digest = line.digest;
+    }
+    if (firsts == NULL) {
+        free(keys);
+        keys = NULL;
+    }
+    free(firsts);
+    return keys;
+}
+
 int key_file_list(const char *path, const struct show *how)
 {
     struct buf text = {0};
-    bool table = how->format != SHOW_JSON && how->format != SHOW_YAML;
-    json_t *rows = table ? NULL : json_array();
-    int status = read_keys(path, true, &text);
-    struct slice rest = status == EXIT_SUCCESS ? buf_slice(&text) : SLICE(""), whole;
-    struct access_line line;
-    for (bool first = true; rest.len > 0;) {
-        if (!next_key(&rest, &whole, &line))
-            continue;
-        if (table)
-            row_print(&line, first);
+    struct access_table *t = NULL;
+    bool as_table = how->format != SHOW_JSON && how->format != SHOW_YAML;
+    json_t *rows = as_table ? NULL : json_array();
+    int status = read_keys(path, &t, &text);
+    struct access_line *keys = t != NULL ? keys_of(t, buf_slice(&text)) : NULL;
+    if (t != NULL && keys == NULL)
+        status = complain(path, "out of memory");
+    for (unsigned i = 0; keys != NULL && i < t->count; i++) {
+        if (as_table)
+            row_print(&keys[i], i == 0);
         else
-            (void)json_array_append_new(rows, row_of(&line));
-        first = false;
+            (void)json_array_append_new(rows, row_of(&keys[i]));
     }
-    if (status == EXIT_SUCCESS && !table)
+    if (status == EXIT_SUCCESS && !as_table)
         print_as(how->format, rows, stdout);
     json_decref(rows);
+    free(keys);
+    access_table_destroy(t);
     buf_free_wiped(&text);
     return fflush(stdout) == 0 ? status : EXIT_FAILURE;
 }
@@ -176,7 +200,9 @@ int key_file_revoke(const char *path, struct slice name, const char *hash)
 {
     struct revoking r = {.seen = 0};
     struct buf text = {0};
-    int status = read_keys(path, true, &text), err = 0;
+    struct access_table *t = NULL;
+    int status = read_keys(path, &t, &text), err = 0;
+    access_table_destroy(t);
     struct slice rest = status == EXIT_SUCCESS ? buf_slice(&text) : SLICE("");
     while (rest.len > 0 && err == 0)
         err = revoke_line(&r, &rest, name, hash);

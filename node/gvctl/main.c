@@ -128,11 +128,11 @@ static int version(const struct given *g)
     if (known)
         (void)slice_to_cstr(slice_skip(line, strlen("grapevine ")), router, sizeof router);
     json_t *both =
-        json_pack("{s:s,s:s?}", "gvctl", GRAPEVINE_VERSION, "grapevine", known ? router : NULL);
+        json_pack("{s:s,s:s?}", "gvctl", version_text, "grapevine", known ? router : NULL);
     if (g->show.format != SHOW_TABLE)
         print_as(g->show.format, both, stdout);
     else
-        plain_printf(stdout, "gvctl %s\ngrapevine %s (%s)\n", GRAPEVINE_VERSION,
+        plain_printf(stdout, "gvctl %s\ngrapevine %s (%s)\n", version_text,
                      known        ? router
                      : answer > 0 ? "not told"
                                   : "not reached",
@@ -264,7 +264,7 @@ static int run(struct given *g)
     if (g->help)
         return help(g->argc > 0 ? g->argv[0] : NULL, NULL);
     if (g->version) {
-        (void)puts("gvctl " GRAPEVINE_VERSION);
+        (void)printf("gvctl %s\n", version_text);
         return EXIT_SUCCESS;
     }
     if (g->argc == 0) {

@@ -112,21 +112,34 @@ static json_t *take_list(struct slice *text)
     return list;
 }
 
-/* Returns {"from": ...}, and for a value lowered at the start also "configured" and
- * "lowered_by". */
+/* Cuts `text` before that mark, and returns what follows the mark; {NULL, 0} without the mark. */
+static struct slice cut_mark(struct slice *text, struct slice mark)
+{
+    for (size_t at = 0; at < text->len; at++) {
+        struct slice rest = slice_skip(*text, at);
+        if (!slice_starts_with(rest, mark))
+            continue;
+        text->len = at;
+        return slice_skip(rest, mark.len);
+    }
+    return slice_of(NULL, 0);
+}
+
+/* Returns {"from": ...}; for a value lowered at the start also "configured" and "lowered_by", for
+ * one without effect "ignored". */
 static json_t *origin_of(struct slice from)
 {
-    size_t at = 0, mark = strlen(NODE_LOWERED_MARK);
-    while (at < from.len && !slice_starts_with(slice_skip(from, at), SLICE(NODE_LOWERED_MARK)))
-        at++;
-    json_t *out = json_pack("{s:s%}", "from", from.at, at);
-    if (out == NULL || at == from.len)
+    struct slice ignored = cut_mark(&from, SLICE(NODE_IGNORED_MARK));
+    struct slice lowered = cut_mark(&from, SLICE(NODE_LOWERED_MARK));
+    json_t *out = json_pack("{s:s%}", "from", from.at, from.len);
+    if (ignored.at != NULL)
+        (void)json_object_set_new(out, "ignored", json_stringn(ignored.at, ignored.len));
+    if (lowered.at == NULL)
         return out;
-    from = slice_skip(from, at + mark);
-    struct slice configured = slice_cut(&from, ':');
-    from = slice_trim(from);
+    struct slice configured = slice_cut(&lowered, ':');
+    lowered = slice_trim(lowered);
     (void)json_object_set_new(out, "configured", json_stringn(configured.at, configured.len));
-    (void)json_object_set_new(out, "lowered_by", json_stringn(from.at, from.len));
+    (void)json_object_set_new(out, "lowered_by", json_stringn(lowered.at, lowered.len));
     return out;
 }
 

@@ -113,18 +113,33 @@ static void print_item(const struct show *how, const json_t *item, double now_ms
            fields_text(item, "command"));
 }
 
+/* True for replica_out, replica_avoided and replica_flaps. */
+static bool is_of_replica(const json_t *item)
+{
+    return slice_starts_with(slice_of_cstr(fields_text(item, "kind")), SLICE("replica_"));
+}
+
+/* Many replicas that died at once would fill the screen; what else is wrong stands below them. */
+enum { REPLICAS_SHOWN = 5 };
+
 void problems_print(const struct show *how, const json_t *problems, double now_ms)
 {
     size_t i;
     const json_t *item;
+    unsigned replicas = 0;
     if (fields_equal(problems, "worst", "well"))
         printf("%-12s %snone%s\n", "problems", show_colour(how, true), show_plain(how));
     json_array_foreach(json_object_get(problems, "items"), i, item)
     {
-        print_item(how, item, now_ms);
+        replicas += is_of_replica(item);
+        if (replicas <= REPLICAS_SHOWN || !is_of_replica(item))
+            print_item(how, item, now_ms);
     }
-    if (fields_number(problems, "more") > 0)
-        printf("%-12s %.0f more: gvctl replicas\n", "", fields_number(problems, "more"));
+    double more = fields_number(problems, "more");
+    if (replicas > REPLICAS_SHOWN)
+        more += replicas - REPLICAS_SHOWN;
+    if (more > 0)
+        printf("%-12s and %.0f more: gvctl replicas\n", "", more);
 }
 
 int problems_status(const json_t *problems)

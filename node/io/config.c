@@ -45,6 +45,17 @@ int io_config_load(struct node_options *o, int argc, char *const *argv, char *co
     return err;
 }
 
+void io_config_warn(const struct node_options *o, struct log *log)
+{
+    const struct node_option *row;
+    for (unsigned i = 0; (row = node_option_at(i)) != NULL; i++) {
+        const char *why = node_option_ignored(o, row);
+        if (why != NULL)
+            log_event(log, LOG_WARN, "setting_ignored", LOG_CSTR("setting", row->name),
+                      LOG_CSTR("why", why));
+    }
+}
+
 int io_config_command(const struct node_options *o)
 {
     struct buf text = {0};
@@ -56,7 +67,7 @@ int io_config_command(const struct node_options *o)
         err = node_options_help(&text);
         break;
     case NODE_COMMAND_VERSION:
-        err = buf_append_cstr(&text, "grapevine " GRAPEVINE_VERSION "\n");
+        err = buf_printf(&text, "grapevine %s\n", version_text);
         break;
     case NODE_COMMAND_CHECK_CONFIG:
         err = node_options_effective(o, &text);

@@ -4,6 +4,7 @@
 #define NODE_IO_CONFIG_H
 
 #include "base/err.h"
+#include "base/log.h"
 #include "node/settings/options.h"
 
 /* Initialises `o`, which the caller frees in any case. If the command line requests help, the
@@ -20,5 +21,8 @@ MUST_USE int io_config_load_all(struct node_options *o, int argc, char *const *a
 /* Executes every command but RUN: prints and returns the exit status. CHECK_CONFIG prints the
  * effective configuration. */
 MUST_USE int io_config_command(const struct node_options *o);
+
+/* Logs each setting that has no effect beside the others. */
+void io_config_warn(const struct node_options *o, struct log *log);
 
 #endif

@@ -36,7 +36,7 @@ static void write_process(const struct shell *shell, struct prometheus *p)
     };
     prometheus_figures(p, figures, ARRAY_LEN(figures));
     prometheus_family(p, "build_info", "Version of this router.");
-    prometheus_label(p, "version", SLICE(GRAPEVINE_VERSION));
+    prometheus_label(p, "version", slice_of_cstr(version_text));
     prometheus_value(p, 1);
 }
 

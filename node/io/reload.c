@@ -78,6 +78,7 @@ static int follow(struct reload *r, struct node_options_changes *changes)
     if (r->in_force->log_level != level)
         shell->log->level = (enum log_level)r->in_force->log_level;
     if (changes->changed > 0) {
+        io_config_warn(r->in_force, shell->log);
         node_renew(shell->node, r->in_force, shell_now_ms(shell));
         for (unsigned i = 0; i < ARRAY_LEN(shell->listeners); i++)
             listener_renew(&shell->listeners[i]);

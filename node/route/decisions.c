@@ -393,11 +393,12 @@ static bool is_named(const struct text *t, struct slice name, size_t most)
 }
 
 /* True if the attempt failed, and the client was not the reason. A retried attempt counts as
- * failed. */
+ * failed. The 429 of a full engine is a 4xx, but no fault of the client. */
 static bool has_failed(const struct entry *e)
 {
     bool by_client = e->end.outcome == NODE_OUTCOME_CLIENT_GONE;
-    return e->ended && (e->last ? node_result_failed(e->result)
+    bool busy = e->end.outcome == NODE_OUTCOME_ENGINE_BUSY;
+    return e->ended && (e->last ? busy || node_result_failed(e->result)
                                 : e->end.outcome != NODE_OUTCOME_OK && !by_client);
 }
 

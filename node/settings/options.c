@@ -544,6 +544,18 @@ static int check_shadow(const struct node_options *o, struct node_options_error 
     return o->shadow && !weighs ? fail_pair(o, error, "shadow", "off with", "policy") : 0;
 }
 
+const char *node_option_ignored(const struct node_options *o, const struct node_option *row)
+{
+    const char *policy = node_policy_names[o->policy];
+    if (strcmp(row->name, "control-share") != 0 || !(o->control_share > 0))
+        return NULL;
+    if (o->shadow)
+        return "shadow is on";
+    return strcmp(policy, node_policy_plain_names[o->plain_policy]) == 0
+               ? "policy and plain-policy are the same"
+               : NULL;
+}
+
 int node_options_finish(struct node_options *o, struct node_options_error *error)
 {
     static int (*const checks[])(const struct node_options *, struct node_options_error *) = {

@@ -108,6 +108,9 @@ struct node_options_notes {
 /* Stands after a setting's source, before the configured value and ": " and the reason. */
 #define NODE_LOWERED_MARK "; lowered from "
 
+/* Stands there before the reason why a setting has no effect. */
+#define NODE_IGNORED_MARK "; ignored: "
+
 /* A number lowered at the start to the machine's limit. */
 struct node_option_lowered {
     const char *name; /* name of the setting; NULL: none was lowered */
@@ -328,6 +331,8 @@ MUST_USE int node_options_tls_check(const struct node_options *o, struct node_op
 /* Checks model-alias for contradictions between entries, and with replicas (options_aliases.c). */
 MUST_USE int node_options_aliases_check(const struct node_options *o,
                                         struct node_options_error *error);
+/* Why a setting has no effect beside the others; NULL: it may have one. */
+const char *node_option_ignored(const struct node_options *o, const struct node_option *row);
 /* Finds two of this router's own ports in conflict, and sets their names (options_ports.c). */
 bool node_options_ports_clash(const struct node_options *o, const char **port, const char **other);
 /* Returns the setting of the own port at which a connection to `to` ends; NULL: ends elsewhere. */

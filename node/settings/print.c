@@ -194,6 +194,9 @@ static int effective_row(const struct node_options *o, unsigned index, const cha
         err = node_option_origin_append(out, row->name, o->origins[index]);
     if (err == 0)
         err = append_lowered(&o->lowered, row, out);
+    const char *ignored = node_option_ignored(o, row);
+    if (err == 0 && ignored != NULL)
+        err = buf_printf(out, NODE_IGNORED_MARK "%s", ignored);
     return err == 0 ? buf_append_char(out, '\n') : err;
 }
 

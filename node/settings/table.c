@@ -267,8 +267,8 @@ static const struct node_option rows[] = {
      FIELD(control_share, FLOAT, "SHARE", LIVE),
      .fallback = "0",
      .max = 1,
-     .help = "share of conversations routed by plain-policy",
-     .more = "For comparison with `policy`: `gvctl shadow`. [After the "
+     .help = "share for plain-policy while shadow is off",
+     .more = "A share of conversations, for comparison with `policy`: `gvctl shadow`. [After the "
              "switch](how-to/shadow.md#after-the-switch)."},
     {.name = "model-alias",
      LIST(model_alias, "NAME=MODEL", LIVE),

@@ -1,5 +1,6 @@
 #include "node/settings/value.h"
 
+#include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -93,10 +94,21 @@ static int read_scaled(struct slice s, const struct suffix *suffixes, size_t cou
     number *= factor;
     if (number > 9007199254740992.0) /* 2^53: larger doubles are not exact */
         return ERR_RANGE;
-    if (number != (double)(uint64_t)number)
+    double whole = (double)(uint64_t)(number + 0.5);
+    double off = number > whole ? number - whole : whole - number;
+    if (off > number * DBL_EPSILON) /* 1.001 s is less than 1001 ms by the last bit */
         return ERR_SYNTAX;
-    *out = number;
+    *out = whole;
     return 0;
+}
+
+int node_option_time_read(struct slice value, uint64_t *ms)
+{
+    double number;
+    int err = read_scaled(value, time_suffixes, ARRAY_LEN(time_suffixes), false, &number);
+    if (err == 0)
+        *ms = (uint64_t)number;
+    return err;
 }
 
 bool node_option_bool_read(struct slice value, bool *out)
@@ -141,13 +153,14 @@ static int read_uint(const struct node_option *row, struct slice value, uint64_t
         err = slice_to_u64(value, out);
         number = err == 0 ? (double)*out : 0;
     } else if (row->type == NODE_TYPE_MS) {
-        err = read_scaled(value, time_suffixes, ARRAY_LEN(time_suffixes), false, &number);
+        err = node_option_time_read(value, out);
+        number = err == 0 ? (double)*out : 0;
     } else {
         err = read_scaled(value, byte_suffixes, ARRAY_LEN(byte_suffixes), true, &number);
     }
     if (err != 0)
         return err;
-    if (row->type != NODE_TYPE_INTEGER)
+    if (row->type == NODE_TYPE_BYTES)
         *out = (uint64_t)number;
     return in_range(row, number) ? 0 : ERR_RANGE;
 }

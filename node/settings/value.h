@@ -29,6 +29,9 @@ MUST_USE int node_option_variable_append(struct buf *out, const char *name);
 MUST_USE int node_option_origin_append(struct buf *out, const char *name,
                                        struct node_option_origin origin);
 
+/* Reads a time such as "2s" or "500ms", as each setting for a time does. ERR_SYNTAX, ERR_RANGE. */
+MUST_USE int node_option_time_read(struct slice value, uint64_t *ms);
+
 /* Returns true for on, true, yes (*out = true), off, false and no, in any case. */
 bool node_option_bool_read(struct slice value, bool *out);
 

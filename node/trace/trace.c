@@ -263,7 +263,7 @@ static int write_front(struct trace *t, const struct trace_config *config)
     struct json_writer w = json_writer_of(&t->front);
     json_array_begin(&w);
     attribute(&w, "service.name", "grapevine");
-    attribute(&w, "service.version", GRAPEVINE_VERSION);
+    attribute(&w, "service.version", version_text);
     attribute(&w, "service.instance.id", config->router != NULL ? config->router : instance);
     if (config->router != NULL)
         attribute(&w, "grapevine.router", config->router);

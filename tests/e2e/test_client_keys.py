@@ -276,9 +276,10 @@ class TheFile(KeysCase):
         new = self.new("alice", "--add")
         rows = json.loads(self.key("list", "-o", "json")[1])
         self.assertEqual([(r["name"], r["models"], r["in_flight"]) for r in rows],
-                         [("alice", "m", 4), ("bob", "", 0), ("alice", "", 0)])
-        table = self.key("list")[1].splitlines()
-        self.assertEqual([line.split()[:2] for line in table[1:]], [[r["name"], r["hash"][:8]] for r in rows])
+                         [("alice", "m", 4), ("bob", "", 0), ("alice", "m", 4)])  # limits are a name's, not a key's
+        table = [line.split() for line in self.key("list")[1].splitlines()[1:]]
+        self.assertEqual([line[:2] for line in table], [[r["name"], r["hash"][:8]] for r in rows])
+        self.assertEqual([line[4] for line in table], ["4", "-", "4"])
         r = self.start([engine])
         mode = os.stat(self.keys).st_mode
         code, out, err = self.key("revoke", "alice", "--hash", rows[0]["hash"][:8])

@@ -39,7 +39,7 @@ class Settings(Case):
     def test_version(self):
         status, out, err = run("grapevine", "--version")
         self.assertEqual((status, err), (0, ""))
-        self.assertRegex(out, r"^grapevine \d+\.\d+")
+        self.assertRegex(out, r"^grapevine \d+\.\d+\.\d+(\+[0-9a-f]{8})?\n$")
 
     def test_check_config_tells_what_is_in_effect_and_whence(self):
         status, out, err = run("grapevine", "--check-config", *self.ONE, "--policy", "random",

@@ -168,6 +168,18 @@ class Helm(unittest.TestCase):
             self.assertIn(name, o.config)
         self.assertEqual(len(o.of("HorizontalPodAutoscaler") + o.of("ServiceMonitor") + o.of("PrometheusRule")), 3)
 
+    def test_alerts_link_to_a_runbook_of_the_operators(self):
+        """A path in the repository is no link in a chat."""
+        def urls(*values):
+            rule = Objects(self, documents(template("--set", "prometheusRule.enabled=true", *values))).one("PrometheusRule")
+            return {r["alert"]: r["annotations"]["runbook_url"] for g in rule["spec"]["groups"] for r in g["rules"] if "alert" in r}
+        wiki, before = "https://wiki.example/a:8/runbook", urls()
+        self.assertEqual(before["GrapevineNoReplica"], "docs/runbook.md#grapevinenoreplica")
+        self.assertEqual(urls("--set", "prometheusRule.runbookUrl=" + wiki),
+                         {alert: wiki + "#" + url.partition("#")[2] for alert, url in before.items()})
+        for wrong in ("", "a b", "x#y"):
+            self.assertIn("runbookUrl", helm("template", "g", CHART, "--set", "prometheusRule.runbookUrl=" + wrong, ok=False))
+
     def test_the_token_of_the_api_server_is_there_if_it_is_used(self):
         for values, token in (("engines.kubernetes={a/x:8000}", True), ("engines.kubernetes=null,config.replica=http://x:1", False)):
             o = Objects(self, documents(template("--set", values)))

@@ -41,6 +41,19 @@ class Check(Case):
         admin_port(self.port, "r1", attention=[])
         self.assertTrue(self.check()[1].startswith("problems     none\nrouter "))
 
+    def test_many_dead_replicas_are_folded(self):
+        """Each took two lines: thirty of them hid all else."""
+        dead = [item("amber", about="e%d" % i, what="replica e%d is down" % i) for i in range(17)]
+        rest = [item("amber", "router_gone", "r2", "router r2 is gone")]
+        admin_port(self.port, "r1", attention=dead + rest)
+        out = self.check()[1]
+        for i in range(17):
+            self.assertEqual("replica e%d is down" % i in out, i < 5, out)
+        self.assertIn("amber        router r2 is gone, for ", out)
+        self.assertIn("\n             and 12 more: gvctl replicas\nrouter ", out)
+        admin_port(self.port, "r1", attention=dead[:5])
+        self.assertNotIn(" more: ", self.check()[1])
+
     def test_an_older_router_does_not_say_that_all_is_well(self):
         admin_port(self.port, "r1")
         self.assertNotIn("problems", self.check()[1])

@@ -138,19 +138,20 @@ class Debian(Case):
         os.makedirs(os.path.join(tree, "deploy/debian"))
         shutil.copy("deploy/debian/suffix.sh", os.path.join(tree, "deploy/debian"))
 
-        def suffix():
-            return run(os.path.join(tree, "deploy/debian/suffix.sh"), "0.1.0").strip()
+        def suffix(*args):
+            return run(os.path.join(tree, "deploy/debian/suffix.sh"), *args, "0.1.0").strip()
 
         def git(*args, at="1700000000"):
             run("git", "-c", "user.name=x", "-c", "user.email=x@y", *args, cwd=tree,
                 env=dict(ENV, GIT_AUTHOR_DATE="@%s +0000" % at, GIT_COMMITTER_DATE="@%s +0000" % at))
-        self.assertEqual(suffix(), "", "without git")
+        self.assertEqual(suffix() + suffix("--commit"), "", "without git")
         git("init", "-q")
-        self.assertEqual(suffix(), "", "without a commit")
+        self.assertEqual(suffix() + suffix("--commit"), "", "without a commit")
         git("add", ".")
         git("commit", "-qm", "first")
         first = suffix()
         self.assertRegex(first, r"^\+20231114\.221320\.g[0-9a-f]{12}$")
+        self.assertEqual(suffix("--commit"), "+" + first[-12:-4])  # the programs in it say the same commit
         with open(os.path.join(tree, "deploy/debian/suffix.sh"), "a", encoding="utf-8") as f:
             f.write("# more\n")
         changed = suffix()
@@ -160,7 +161,7 @@ class Debian(Case):
         for older, newer in ((first, changed), (changed, second), ("", first)):
             run("dpkg", "--compare-versions", "0.1.0" + older, "lt", "0.1.0" + newer)
         git("tag", "v0.1.0")
-        self.assertEqual(suffix(), "", "a release")
+        self.assertEqual(suffix() + suffix("--commit"), "", "a release")
 
     def test_a_build_in_another_folder_gives_the_same_program(self):
         """No path of the tree is in it, not even in what strip takes away: the build id follows from that."""
@@ -169,7 +170,8 @@ class Debian(Case):
 
     def test_what_it_says_of_itself(self):
         fields = dict(re.findall(r"^(\S+): (.*)$", run("dpkg-deb", "-f", self.package), re.M))
-        version = run(binary("grapevine"), "--version").split()[1]
+        version, _, commit = run(binary("grapevine"), "--version").split()[1].partition("+")
+        self.assertIn("g" + commit if commit else version, fields["Version"])
         self.assertEqual(fields["Version"], version + run("deploy/debian/suffix.sh", version, env=dict(ENV, SOURCE_DATE_EPOCH="1700000000")).strip())
         for library in ("libuv1", "libsodium23", "libyaml-0-2", "libzmq5", "libc6 (>= "):
             self.assertIn(library, fields["Depends"])

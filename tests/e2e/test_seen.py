@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -80,6 +81,26 @@ class Decisions(Case):
         self.assertEqual((status, err, len(out.splitlines())), (0, "", 2))
         self.assertIn("200 ok", out)
         self.assertIn(second["why_text"], out)
+
+    def test_every_reason_is_offered(self):
+        """`plain` was not: of the help, of the page, and of the answer to a wrong word."""
+        with open("node/route/reason.c", encoding="utf-8") as f:
+            reasons = set(re.findall(r'NODE_REASON_\w+\] =\s*\{"(\w+)"', f.read()))
+        with open("node/admin/page/index.html", encoding="utf-8") as f:
+            offered = re.search(r'<select id="d-reason".*', f.read()).group()
+        told = self.router([self.engine()]).admin("GET", "/decisions?reason=hot").json["error"]["message"]
+        self.assertIn("plain", reasons)
+        self.assertEqual(set(re.findall(r'value="(\w+)"', offered)), reasons)
+        for said in (told.split("reason=")[1], re.search(r"--reason WHY((.|\n)*)", gvctl("help", "decisions")[1]).group(1)):
+            self.assertEqual(reasons - set(re.findall(r"\w+", said)), set(), said)
+
+    def test_a_clients_429_of_full_engines_is_a_failure(self):
+        """It was listed as the client's own error, so --failed showed nothing."""
+        engine = self.engine().replies(answer(429, b"full"))
+        r = self.router([engine])
+        self.assertEqual(self.client(r).post(CHAT, chat(1)).status, 429)
+        ends = [d["outcome"] for d in decisions(r, "?failed=1")["decisions"]]
+        self.assertEqual([(e["end"], e["result"], e["status"]) for e in ends], [("engine_busy", "client_error", 429)])
 
     def test_a_retry_is_two_decisions_of_one_request(self):
         bad, good = self.engine(), self.engine()

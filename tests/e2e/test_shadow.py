@@ -106,6 +106,20 @@ class Shadow(Reloading):
         self.assertNotEqual(code, 0)
         self.assertIn("want off with policy", said)
 
+    def test_a_control_share_without_effect_is_said(self):
+        """It was taken without a word, and gvctl shadow waited for ever."""
+        said = [("setting_ignored", "control-share", "shadow is on")]
+        code, out = run_grapevine("--check-config", "--replica", "http://127.0.0.1:1", "--shadow", "on", "--control-share", "0.1")
+        self.assertEqual((code, [(e["event"], e["setting"], e["why"]) for e in map(json.loads, out.splitlines())]), (0, said))
+        r = self.started([self.sim(*SPEED).url], lines=["control-share: 0.1"])
+        self.reloaded(r, "shadow: on")
+        self.assertEqual(r.events("setting_ignored"), [])
+        self.reloaded(r, "shadow: on", "control-share: 0.1")
+        self.assertEqual([(e["event"], e["setting"], e["why"]) for e in r.events("setting_ignored")], said)
+        told = json.loads(gvctl("config", "-o", "json", admin=r.admin_port)[1])["control-share"]
+        self.assertEqual((told["value"], told["ignored"], told["from"].endswith(":2")), ("0.1", "shadow is on", True), told)
+        self.assertIn("control-share has no effect: shadow is on.", gvctl("events", admin=r.admin_port)[1])
+
     def test_without_either_gvctl_says_how(self):
         """Before, what shadow mode had found was gone after the switch."""
         r = self.started([self.sim(*SPEED).url], lines=["plain-policy: random"])

@@ -12,7 +12,7 @@ import threading
 import unittest
 
 import lib
-from lib import SLOW, Client, Cut, wait_for
+from lib import SLOW, Client, Cut, binary, wait_for
 from lib_cluster import Clustered, Talk, gvctl
 from test_engines import CHAT, FAST, chat, message, words
 
@@ -243,6 +243,35 @@ class Later(Mixed):
         r.wait_up(1)
         self.assertEqual(self.client(r).post(CHAT, {"model": "sim", "max_tokens": 1, "messages": [
             message("user", "hello")]}).status, 200)
+
+
+class Builds(Mixed):
+    def labelled(self, folder, version):
+        """This build's program, as one of another commit would be."""
+        text, program = os.path.join(folder, "text"), os.path.join(folder, version)
+        with open(text, "wb") as f:
+            f.write(version.encode().ljust(32, b"\0"))
+        subprocess.run(["objcopy", "--update-section", ".grapevine.version=" + text, binary("grapevine"), program], check=True)
+        return program
+
+    def test_builds_of_several_commits_are_told_apart(self):
+        """All said 0.1.0, so nobody saw which routers an upgrade had reached. Builds before that, and releases, have no
+        commit; a text longer than one router reads is no version."""
+        sim, longest = self.sim(*FAST), "0.1.0+" + 25 * "f"
+        own = subprocess.run([binary("grapevine"), "--version"], capture_output=True, text=True, check=True).stdout.split()[1]
+        self.assertRegex(own, r"^\d+\.\d+\.\d+(\+[0-9a-f]{8})?$")
+        with tempfile.TemporaryDirectory() as folder:
+            says = {"r1": own, "r2": "0.1.0", "r3": longest}
+            one = self.build("r1", [sim], None)
+            for name in ("r2", "r3"):
+                self.build(name, [sim], self.labelled(folder, says[name]), join=one)
+            self.wait_alive(one, list(says))
+            self.assertEqual({name: m["version"] for name, m in self.members(one).items()}, says)
+            self.assertEqual(one.wait_event("start")["version"], own)
+            self.assertIn('grapevine_build_info{version="%s"' % own, one.admin("GET", "/metrics").body.decode())
+            out = gvctl("members", admin=one.admin_port)[1]
+            for version in set(says.values()):
+                self.assertRegex(out, r"\nversion: .*%s \(\d\)" % re.escape(version))
 
 
 class Before(Mixed):

@@ -253,6 +253,9 @@ test('how a request ended is said of its last attempt', () => {
   for (const [result, is] of [['ok', false], ['client_error', false], ['client_gone', false], ['retried', false], ['cut', true], ['status_5xx', true], ['queue_full', true]]) {
     assert.equal(words.failed({ result }), is, result);
   }
+  const busy = { end: 'engine_busy', status: 429, result: 'client_error' }; // it was "the client's own"
+  assert.match(words.ended(d(busy)), /full with 429 .*The request failed: its client got that answer\.$/);
+  assert.equal(words.failed(busy), true);
 });
 
 test('where knowledge of a cache comes from', () => {

@@ -280,7 +280,10 @@ const RESULTS = {
   retried: 'The router tried the request again.',
 };
 
-export const failed = (o) => o.result === 'status_5xx' || o.result === 'queue_full' || o.result === 'cut';
+// An engine's 429 because it is full counts as the client's own error, but is none.
+const busy = (o) => o.result === 'client_error' && o.end === 'engine_busy';
+
+export const failed = (o) => o.result === 'status_5xx' || o.result === 'queue_full' || o.result === 'cut' || busy(o);
 
 export function ended(d) {
   const o = d.outcome;
@@ -291,7 +294,8 @@ export function ended(d) {
   let text = bits.join(' ');
   if (o.ttft_ms !== null) text += `, the first token after ${seconds(o.ttft_ms / 1000)}${d.ttft_s ? ` (${seconds(d.ttft_s)} was predicted)` : ''}`;
   text += '.';
-  if (RESULTS[o.result]) text += ' ' + RESULTS[o.result];
+  if (busy(o)) text += ' The request failed: its client got that answer.';
+  else if (RESULTS[o.result]) text += ' ' + RESULTS[o.result];
   if (o.cached_tokens !== null) text += ` The engine took ${whole(o.cached_tokens)} of ${whole(o.prompt_tokens)} prompt tokens from its cache; ${whole(d.cached_tokens)} were predicted.`;
   return text;
 }

@@ -251,7 +251,7 @@ static void policies_without_costs_and_long_names(void **state)
 }
 
 /* Decision 1 is under way. 2 went well, for another model. 3 was retried, 4 cut, 5 left by the
- * client. */
+ * client. 6 got the 429 of a full engine, 7 a 400. */
 static void filters_hold_together(void **state)
 {
     (void)state;
@@ -264,9 +264,11 @@ static void filters_hold_together(void **state)
     } ends[] = {{NODE_OUTCOME_OK, NODE_RESULT_OK, 900},
                 {NODE_OUTCOME_BROKEN, NODE_RESULTS, 0},
                 {NODE_OUTCOME_BROKEN, NODE_RESULT_CUT, 100},
-                {NODE_OUTCOME_CLIENT_GONE, NODE_RESULT_CLIENT_GONE, 0}};
+                {NODE_OUTCOME_CLIENT_GONE, NODE_RESULT_CLIENT_GONE, 0},
+                {NODE_OUTCOME_ENGINE_BUSY, NODE_RESULT_CLIENT_ERROR, 900},
+                {NODE_OUTCOME_REJECTED, NODE_RESULT_CLIENT_ERROR, 900}};
     uint64_t begun = START_MS - 5000; /* read() asks at START_MS */
-    for (unsigned i = 0; i < 5; i++) {
+    for (unsigned i = 0; i < 7; i++) {
         struct node_request request = request_of(prompt(i, 100));
         struct node_decision made;
         request.model = i == 1 ? SLICE("llama") : SLICE("qwen");
@@ -284,14 +286,14 @@ static void filters_hold_together(void **state)
     }
     struct node_decisions_query q = asks(NODE_DECISIONS_LAST, 0, 9, false);
     q.failed = true;
-    expect_ids(d, r, q, "3 4");
+    expect_ids(d, r, q, "3 4 6");
     q.count = 1;
-    expect_ids(d, r, q, "4");
+    expect_ids(d, r, q, "6");
     q.count = 9;
     q.slow_ms = 500;
-    expect_ids(d, r, q, "3"); /* 4 had a first token before the cut */
+    expect_ids(d, r, q, "3 6"); /* 4 had a first token before the cut */
     q.failed = false;
-    expect_ids(d, r, q, "1 2 3 5");
+    expect_ids(d, r, q, "1 2 3 5 6 7");
     q.slow_ms = 999;
     expect_ids(d, r, q, "1 3 5");
     q.slow_ms = 4999;
@@ -306,7 +308,7 @@ static void filters_hold_together(void **state)
     q.reason = NODE_REASON_CACHED;
     expect_ids(d, r, q, "");
     q.reason = NODE_REASON_COLD;
-    expect_ids(d, r, q, "1 2 3 4 5");
+    expect_ids(d, r, q, "1 2 3 4 5 6 7");
     q.replica = SLICE("host-7:8000");
     expect_ids(d, r, q, "");
     json_t *array = read(d, r, asks(NODE_DECISIONS_ONE, 3, 1, false), NULL);

@@ -237,6 +237,36 @@ static void test_a_lowered_value_is_marked(void **state)
     buf_free(&text);
 }
 
+static const char *ignored(const char *more)
+{
+    char text[200];
+    int row = node_option_find(SLICE("control-share"));
+    (void)snprintf(text, sizeof text, "replica: http://a\ncontrol-share: %s\n", more);
+    assert_int_equal(parse(text), 0);
+    return node_option_ignored(&o, node_option_at((unsigned)row));
+}
+
+/* It was taken without a word, and measured nothing. */
+static void test_a_control_share_without_effect_is_marked(void **state)
+{
+    (void)state;
+    struct buf text = {0};
+    assert_null(ignored("0.05"));
+    assert_null(ignored("0\nshadow: on"));
+    assert_null(ignored("0\npolicy: least_request"));
+    assert_null(ignored("0.05\npolicy: session"));
+    assert_string_equal(ignored("0.05\npolicy: session\nplain-policy: session"),
+                        "policy and plain-policy are the same");
+    assert_string_equal(ignored("0.05\npolicy: least_request"),
+                        "policy and plain-policy are the same");
+    assert_string_equal(ignored("0.05\nshadow: on"), "shadow is on");
+    assert_int_equal(node_options_effective(&o, &text), 0);
+    assert_int_equal(buf_append_char(&text, '\0'), 0);
+    assert_non_null(
+        strstr(strstr(text.at, "\ncontrol-share: 0.05 "), ":2; ignored: shadow is on\n"));
+    buf_free(&text);
+}
+
 static int load(int argc, const char *const *argv, const char *variable)
 {
     static char words[8][256];
@@ -349,6 +379,7 @@ int main(void)
         TEST(test_effective_is_a_file),
         TEST(effective_aliases_are_whole),
         TEST(test_a_lowered_value_is_marked),
+        TEST(test_a_control_share_without_effect_is_marked),
         TEST(test_replicas_are_mappings_too),
         TEST(test_load),
         cmocka_unit_test(test_every_mistake_is_noted),
