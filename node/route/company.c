@@ -34,8 +34,9 @@ static bool is_one_process(const struct node_router *r)
     return i == r->candidate_count;
 }
 
-/* True if the candidates are the last replica that can serve, and the replica is in use, even if
- * idle just now. A suspect must not endanger such a replica. */
+/* For a request that must be alone: true if all candidates are one replica, the last that can
+ * serve, and the replica is in use, even if idle just now. A suspect must not endanger such a
+ * replica. */
 static bool is_the_last_in_use(const struct node_router *r, const struct node_request *request,
                                uint64_t now_ms)
 {

@@ -284,7 +284,7 @@ static struct slice name_of(const struct node_router *r, const struct row *row)
     return name_at(r, row->candidate.replica, row->era);
 }
 
-/* null while the attempt is under way. */
+/* Writes the outcome; null while the attempt is under way. */
 static void put_outcome(struct json_writer *w, const struct entry *e)
 {
     const struct node_decision_end *end = &e->end;
@@ -305,8 +305,8 @@ static void put_outcome(struct json_writer *w, const struct entry *e)
     json_object_end(w);
 }
 
-/* The row of another replica: the one with most of the prompt cached, or with `cheapest` the
- * cheapest. */
+/* The row of another replica than the chosen one: with `cheapest` the cheapest, otherwise the
+ * replica with most of the prompt cached. */
 static struct node_reason_row other_row(const struct node_router *r, const struct entry *e,
                                         bool cheapest)
 {

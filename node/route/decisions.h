@@ -79,7 +79,8 @@ uint64_t node_decisions_made(const struct node_decisions *d);
 bool node_decisions_ended(const struct node_decisions *d, uint64_t number);
 
 /* Writes an array of the entries selected by the query. `unix_ms` is the present Unix time. Returns
- * the last change in the array: `beyond` of the next query by changes. */
+ * `beyond` for the next query by changes: the last change in the array, or after a query in another
+ * order the last change of all. */
 uint64_t node_decisions_write(const struct node_decisions *d, const struct node_router *r,
                               const struct node_decisions_query *query, uint64_t now_ms,
                               uint64_t unix_ms, struct json_writer *w);

@@ -6,7 +6,8 @@
 #include "base/err.h"
 #include "node/route/router.h"
 
-/* For a NODE_CALL_EXPLAIN of node/cluster/replication.h. */
+/* Appends the request to `out`, for a NODE_CALL_EXPLAIN of node/cluster/replication.h. Long texts
+ * are cut. ERR_NOMEM; ERR_LIMIT. */
 MUST_USE int node_request_pack(const struct node_request *request, struct buf *out);
 
 struct node_request_copy {
@@ -14,7 +15,7 @@ struct node_request_copy {
     struct chain chain;
 };
 
-/* ERR_SYNTAX. */
+/* Reads a request from node_request_pack(). ERR_SYNTAX. */
 MUST_USE int node_request_unpack(struct node_request_copy *out, struct slice bytes);
 
 #endif

@@ -44,9 +44,9 @@ enum node_naming_state {
 struct node_naming {
     enum node_naming_state state;
     uint64_t router;    /* router that last named or used the replica */
-    uint64_t silent_ms; /* time since when `router` is back without naming the replica; 0: not
+    uint64_t silent_ms; /* time since when `router` has been back without naming the replica; 0: not
                          * back */
-    uint64_t down_ms;   /* time since when the replica's probes fail; 0: they do not fail */
+    uint64_t down_ms;   /* time since when the replica has been down; 0: not down */
 };
 static inline bool node_naming_in_use(const struct node_naming *n)
 {
@@ -84,7 +84,8 @@ struct node_slot {
     /* Restarts: restarts.c, share.c */
     uint32_t rkey_scraped, rkey_probed; /* rkey of the cache at the last scrape; at the last good
                                          * probe */
-    uint64_t start_early_ms; /* a start time read before this router had joined; 0: none */
+    uint64_t start_early_ms; /* start time of the engine, if read before this router had joined; 0:
+                              * none */
 
     struct node_fading placed_tokens; /* prompt tokens placed by this router lately (due.c) */
     struct {                          /* KV-cache events: kv_events.c, share.c */
@@ -95,8 +96,8 @@ struct node_slot {
         uint32_t floor_heard; /* oldest generation evicted lately, as reported by the router that
                                * reads the events; 0: none */
         struct node_events_floor {
-            uint32_t now, before; /* oldest generation evicted in the present turn, and in the turn
-                                   * before; 0: none */
+            uint32_t now, before; /* oldest generation evicted in the present turn (a minute,
+                                   * kv_events.c), and in the turn before; 0: none */
             uint64_t turn;        /* turn of the last eviction */
         } floor;
     } events;
@@ -130,7 +131,7 @@ struct node_router {
     const struct node_policy *policy, *plain;
     struct node_shadow shadow;
     struct node_shade *shade; /* loads in shadow mode; NULL: shadow mode was never on */
-    struct node_apart_seen {  /* entries made in the index, when last read */
+    struct node_apart_seen {  /* numbers of entries made in the index, at the last reading */
         uint64_t inserted, apart;
     } apart_seen;
     struct prng prng;
@@ -293,7 +294,8 @@ static inline void node_router_touch(struct node_router *r, unsigned replica)
 void node_router_saw(struct node_router *r, unsigned replica);
 /* Calls node_load_advance(), and marks a changed load for the next report. */
 void node_router_load_advance(struct node_router *r, struct node_replica *k, uint64_t now_ms);
-/* Take in the load that other routers report, at a replica, or at all if any report changed. */
+/* The first takes in the load that other routers report at the replica. The second does so for all
+ * replicas, if any report changed. */
 void node_router_load_take(struct node_router *r, unsigned replica, uint64_t now_ms);
 void node_router_loads_take(struct node_router *r, uint64_t now_ms);
 /* Takes in the figures of an earlier life, if any. Called when the replica comes into use. */
@@ -310,7 +312,7 @@ const struct crdt_replica *node_router_row(const struct node_router *r, unsigned
  * router names the replica. */
 enum crdt_wish node_router_wish(const struct node_router *r, unsigned replica);
 bool node_router_is_ours(const struct node_router *r, unsigned replica);
-/* The replica's cache is a new, empty one. */
+/* The replica's cache is a new, empty one, which is named `rkey`. */
 void node_router_cache_renewed(struct node_router *r, unsigned replica, uint32_t rkey);
 /* Updates the replica table from the registry. */
 void node_router_registry_take(struct node_router *r);
@@ -429,8 +431,9 @@ void node_router_rendering_learn(struct node_router *r, const struct node_work *
 
 /* --- health.c --- */
 
-/* If all are down, the replica to try becomes the only candidate. ERR_UNREACHABLE: there is none,
- * or none may be tried. ERR_AGAIN: all that may be tried are at the limit. */
+/* Call if all replicas of `serving` are down: makes the replica to try the only candidate.
+ * ERR_UNREACHABLE: there is none, or none may be tried. ERR_AGAIN: all replicas that may be tried
+ * are full (node_router_place). */
 MUST_USE int node_router_last_resort(struct node_router *r, const struct node_replica_set *serving,
                                      const struct node_request *request,
                                      const struct node_replica_set *excluded);
@@ -456,10 +459,11 @@ unsigned node_router_against(const struct node_router *r, unsigned replica, uint
 
 /* --- ties.c --- */
 
-/* Sets the order of replicas and routers, from which the shares follow. Called once a second. */
+/* Sets the orders of replicas and of routers, from which node_router_owner() computes each router's
+ * share of the replicas. Called once a second. */
 void node_router_shares_find(struct node_router *r);
-/* The place of the router whose share has the replica now. If no share has the replica, returns the
- * number of routers. */
+/* The place of the router in whose share the replica is now: the router prefers the replica among
+ * equals. If the replica is in no share, returns the number of routers. */
 unsigned node_router_owner(const struct node_router *r, unsigned k);
 /* Adds to the work that this router placed lately. */
 void node_router_placed(struct node_router *r, double work_s, uint64_t now_ms);
@@ -469,7 +473,7 @@ double node_router_unseen_s(const struct node_router *r);
 
 /* --- adapters.c --- */
 
-/* The adapter of the request; 0: none. */
+/* The number of the request's adapter, a hash of the name; 0: none. */
 uint32_t node_router_adapter_of(struct node_router *r, const struct node_request *request);
 /* After a join of other routers' reports: takes in the adapters used there. Called at once, because
  * a report names only the last adapter. */
@@ -481,7 +485,7 @@ struct node_adapter_cost {
 };
 struct node_adapter_cost node_router_adapter_cost(const struct node_router *r, unsigned k,
                                                   const struct node_size *size, uint64_t now_ms);
-/* True if some candidate has the adapter in a slot. 0: false. */
+/* True if some candidate has the adapter in a slot. False if `adapter` is 0. */
 bool node_router_adapter_held(const struct node_router *r, uint32_t adapter);
 /* A request for the adapter is placed at the replica, until node_adapters_release(). */
 void node_router_adapter_use(struct node_router *r, unsigned replica, uint32_t adapter,
@@ -573,8 +577,8 @@ unsigned node_router_choose(struct node_router *r, const struct node_request *re
 /* Sets the believed speeds of all replicas (node/replica/fleet.h). */
 void node_router_fleet_believe(struct node_router *r, uint64_t now_ms);
 
-/* Models with few samples here take the ratio of their replicas, which other routers or other
- * models may have taught. */
+/* Sets the believed bytes per token of models with few samples at this router: takes the figure of
+ * a replica that serves the model, which other routers or other models may have taught. */
 void node_router_models_believe(struct node_router *r);
 
 /* --- decisions.c --- */

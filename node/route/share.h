@@ -31,7 +31,8 @@ enum {
     NODE_NAMING_DOWN_MS = 60000,   /* if the replica's probes have failed for this time */
 };
 
-/* Calls from a replication into the router on the same state. */
+/* Returns the calls that a replication (node/cluster/replication.h) on the same state makes into
+ * the router. */
 struct node_replication_user node_router_replication_user(struct node_router *r);
 
 /* Sets the source of the routers' names and round trips. Borrowed; NULL: none. */
