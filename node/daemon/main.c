@@ -69,7 +69,7 @@ static void on_random(void *context, void *out, size_t len)
     io_random_bytes(out, len);
 }
 
-/* Returns 0, or the exit status after printing the reason. */
+/* Creates the node. Returns 0, or the exit status after printing the reason. */
 static int create_node(struct shell *shell, struct node **out)
 {
     const struct node_options *options = shell->options;
@@ -126,14 +126,16 @@ static void free_secrets(struct shell *s)
     tls_free(s->tls);
 }
 
-/* Opens the file named by a setting, if any. */
+/* Opens the file named by a setting, if the setting names any. Returns false after an error, with
+ * the reason in `message`. */
 static bool open_key(struct key_file **out, const struct key_file_kind *kind, const char *path,
                      struct io_watches *all, char *message)
 {
     return path[0] == '\0' || key_file_open(out, kind, path, all, message) == 0;
 }
 
-/* Returns 0, or the exit status after printing the reason. */
+/* Reads the files with keys, tokens and certificates. Returns 0, or the exit status after printing
+ * the reason. */
 static int read_secrets(struct process *p)
 {
     const struct node_options *o = &p->options;
@@ -159,7 +161,7 @@ static int read_secrets(struct process *p)
     return EXIT_CONFIG;
 }
 
-/* Returns 0, or the exit status after printing the reason. */
+/* Opens the state-dir, if set. Returns 0, or the exit status after printing the reason. */
 static int open_state(struct process *p)
 {
     char message[IO_FILE_MESSAGE];
@@ -298,7 +300,8 @@ int main(int argc, char **argv)
         return EXIT_CONFIG;
     }
 #endif
-    static struct process p; /* used until the process ends, by a thread hanging in a write */
+    static struct process p; /* static, because a log thread that hangs in a write uses the sink
+                              * until the process ends */
     struct node_options_notes notes = {0};
     int status;
     if (io_config_load_all(&p.options, argc, argv, environ, &notes) != 0) {

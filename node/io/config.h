@@ -12,8 +12,8 @@ MUST_USE int io_config_load(struct node_options *o, int argc, char *const *argv,
                             char *const *environment, struct node_options_error *error);
 
 /* Like io_config_load(), but continues after a mistake: `notes`, zeroed at first, gets a line for
- * each. Returns the first error, or ERR_NOMEM, which gets no line. If all values are valid, also
- * checks for contradictions between settings. */
+ * each mistake. Returns the first error, or ERR_NOMEM, which gets no line. If all values are valid,
+ * also checks for contradictions between settings. */
 MUST_USE int io_config_load_all(struct node_options *o, int argc, char *const *argv,
                                 char *const *environment, struct node_options_notes *notes);
 

@@ -54,7 +54,8 @@ static void on_prepare(uv_prepare_t *handle)
     uint64_t due = node_replication_due_us(g->replication);
     if (g->left != NULL && due > g->leave_until_us)
         due = g->leave_until_us;
-    /* The shell's tick wakes the loop by then anyway. */
+    /* The shell's tick wakes the loop at `tick` anyway, so the timer is needed only for an earlier
+     * time. */
     uint64_t tick = g->shell->tick_at_ms * 1000;
     g->armed_us = due < tick ? due : tick;
     if (g->armed_us < now)
@@ -63,8 +64,8 @@ static void on_prepare(uv_prepare_t *handle)
         (void)uv_timer_stop(&g->wake);
         return;
     }
-    /* libuv's clock is the same in whole milliseconds: rounds up, because the timer must not be
-     * early. */
+    /* libuv's clock is io_now_us() in whole milliseconds. The time is rounded up, because the timer
+     * must not be early. */
     uint64_t at_ms = (due + 999) / 1000;
     if (at_ms == g->wake_ms && uv_is_active((uv_handle_t *)&g->wake))
         return;

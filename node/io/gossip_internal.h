@@ -24,7 +24,8 @@ enum {
     IO_SEEDS_ALONE_MS = 5000,         /* interval of look-ups while no other router is reachable */
     IO_SEEDS_JOINED_MS = 30000,   /* interval of look-ups at other times: addresses may change */
     IO_SEEDS_COMPLAIN_MS = 60000, /* interval of log lines about useless names */
-    IO_SEEDS_ANSWER_MS = 3000,    /* without an answer for this time after the start, logs a line */
+    IO_SEEDS_ANSWER_MS = 3000,    /* time after the start; if no router to join has answered by
+                                   * then, logs a line */
     IO_SEED_ADDRESSES_MAX = 64,   /* addresses used per name */
 };
 
@@ -108,7 +109,7 @@ bool io_address_to(struct sockaddr_storage *out, const struct gossip_address *to
 
 /* --- datagrams ------------------------------------------------------------------------------ */
 
-/* Binds; returns 0 or a libuv error. */
+/* Binds the UDP socket. Returns 0 or a libuv error. */
 MUST_USE int io_udp_open(struct io_gossip *g, const struct sockaddr *at);
 /* Starts receiving datagrams. */
 MUST_USE int io_udp_start(struct io_gossip *g);
@@ -120,7 +121,7 @@ void io_udp_knock(struct io_gossip *g, const struct gossip_address *to, const ui
 
 /* --- calls ---------------------------------------------------------------------------------- */
 
-/* Binds to the UDP socket's address; returns 0 or a libuv error. */
+/* Binds the TCP socket for calls to the UDP socket's address. Returns 0 or a libuv error. */
 MUST_USE int io_calls_open(struct io_gossip *g, const struct sockaddr *at);
 MUST_USE int io_calls_start(struct io_gossip *g);
 MUST_USE int io_calls_begin(struct io_gossip *g, uint32_t id, const struct gossip_address *to,

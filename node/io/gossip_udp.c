@@ -160,7 +160,7 @@ static void on_datagram(uv_udp_t *udp, ssize_t n, const uv_buf_t *bytes,
     if (n < 0)
         g->stats.receive_errors++;
     if (n <= 0 || from == NULL || (flags & UV_UDP_PARTIAL) != 0 || !io_address_from(&address, from))
-        return; /* also at the end of a batch */
+        return; /* `n` is 0 at the end of a batch, too */
     node_replication_datagram(g->replication, &address, (const uint8_t *)bytes->base, (size_t)n,
                               io_now_us());
 }

@@ -141,7 +141,7 @@ static void on_replay(struct io_kv_feed *f, const struct slice *parts, unsigned 
 
 static void on_retry(uv_timer_t *timer);
 
-/* Sets the timer, because libzmq does not report an unresolvable name. */
+/* Sets a time limit for the connection, because libzmq does not report an unresolvable name. */
 static void await_answer(struct io_kv_feed *f)
 {
     f->ended = false;
@@ -337,7 +337,7 @@ int io_kv_feed_replay(struct io_kv_feed *f, uint64_t from)
 static int subscribe(struct io_kv_feed *f)
 {
     char inside[64];
-    /* Unique among all monitors, including those still closing. */
+    /* An address unique among all monitors, including those still closing. */
     (void)snprintf(inside, sizeof inside, "inproc://kv-feed-%p-%" PRIx64, (void *)f, uv_hrtime());
     int err = socket_open(f, ZMQ_SUB, on_live, &f->subscription);
     if (err == ERR_OK)

@@ -268,8 +268,8 @@ void io_log_sink_init(struct io_log_sink *s, enum log_level level, enum node_log
 /* The sink for which on_fatal() waits; NULL before the sink's start and after the close. */
 static _Atomic(struct io_log_sink *) dying;
 
-/* Handles a fatal signal: waits for the thread to write the last lines, then lets the default
- * effect of the signal follow. */
+/* Handles a fatal signal. Waits for the thread to write the last lines, for a second at most;
+ * without a thread, writes them. Then the signal's default effect follows. */
 static void on_fatal(int number)
 {
     (void)number;

@@ -247,8 +247,8 @@ static void on_v4(void *context, enum dns_status status, const char *why, const 
         on_v6(h, DNS_FAILED, err_text(ERR_NOMEM), NULL, NULL, 0);
 }
 
-/* Asks for the next hosts. Answers may come before the call returns; the loop in that call handles
- * them. */
+/* Asks for the addresses of the next hosts. A question that fails at once calls this function again
+ * from within the loop. The inner call does nothing, and the loop goes on. */
 static void ask_more(struct name *n)
 {
     if (n->asking)

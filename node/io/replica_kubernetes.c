@@ -95,7 +95,8 @@ int replica_kubernetes_check(const char *folder, char *message)
 
 /* --- requests ------------------------------------------------------------------------------- */
 
-/* Handles a header line; a blank line ends the head. */
+/* Handles a line of the head. The blank line at the end passes status and Retry-After to the
+ * source. */
 static size_t on_header(char *line, size_t one, size_t len, void *context)
 {
     struct source *s = context;

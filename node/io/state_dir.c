@@ -47,8 +47,8 @@ struct state_dir {
     struct node_keep *keep;
     struct writing writing;
     uint64_t next_ms, began_ms, loop_ns;
-    uv_mutex_t ending; /* of the pool's thread and the last write: decides which file is renamed
-                        * last */
+    uv_mutex_t ending; /* held while `ended` changes or the pool's thread renames a file: after the
+                        * last file of state_dir_stop() no other is renamed */
     bool ended;
     /* --- for metrics --- */
     bool failed; /* the last attempt failed */

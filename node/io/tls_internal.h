@@ -177,7 +177,7 @@ struct tls_stream {
     bool peer_done; /* close_notify was received */
     bool finished;  /* tls_finish() was called */
     bool flushing;  /* `flush` is under way */
-    bool telling;   /* `written` is due for the queued pieces */
+    bool telling;   /* the event `written` for the queued pieces has not been reported yet */
     struct tls_link due, shake;
     uint64_t since_ms;
 

@@ -75,7 +75,8 @@ int tls_tickets_own(struct tls_tickets *tickets)
     return RAND_priv_bytes((unsigned char *)tickets->keys, KEY_BYTES) == 1 ? 0 : ERR_NOMEM;
 }
 
-/* The former key still opens older tickets during their lifetime. */
+/* Replaces the router's own key every TLS_SESSION_S. The former key still opens older tickets
+ * during their lifetime. */
 void tls_tickets_tick(struct tls_tickets *tickets, uint64_t now_ms)
 {
     if (tickets->changed_ms == 0)
