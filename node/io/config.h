@@ -6,8 +6,9 @@
 #include "base/err.h"
 #include "node/settings/options.h"
 
-/* Initialises `o`, which the caller frees in any case. If the command line requests help, the
- * version or the reference page, nothing else is read. */
+/* Loads the configuration into `o`, which the caller frees in any case. After an error `error` has
+ * the reason. If the command line requests help, the version or the reference page, nothing else is
+ * read. */
 MUST_USE int io_config_load(struct node_options *o, int argc, char *const *argv,
                             char *const *environment, struct node_options_error *error);
 

@@ -14,8 +14,8 @@ enum { PORT_TRIES = 32 };
 
 /* --- the clock ------------------------------------------------------------------------------ */
 
-/* Notes a late turn of the loop (after a stopped process, or on a busy machine), so that the others
- * do not count as silent for this time. */
+/* Notes a late turn of the loop (after a stopped process, or on a busy machine), so that the other
+ * routers do not count as silent for this time. */
 static void check_late(struct io_gossip *g, uint64_t now)
 {
     if (g->armed_us == 0 || now < g->armed_us + IO_GOSSIP_LATE_US)
@@ -293,7 +293,8 @@ static bool is_any(const char *host)
            (uv_ip6_addr(host, 0, &v6) == 0 && IN6_IS_ADDR_UNSPECIFIED(&v6.sin6_addr));
 }
 
-/* Finds the name's first address, and the first of the other family. */
+/* Sets `out` to the name's first address, and `also` to the first address of the other family.
+ * Returns 0 or a libuv error. */
 static int resolve_both(struct io_gossip *g, const struct node_address *address,
                         struct gossip_address *out, struct gossip_address *also)
 {
@@ -340,7 +341,8 @@ static int own_addresses(struct io_gossip *g, struct gossip_address *out,
     return ERR_UNREACHABLE;
 }
 
-/* Reads FUTURE_SPEAKS. */
+/* Sets the versions to speak from the environment's FUTURE_SPEAKS, such as 3-5, in builds for
+ * tests. */
 static void speak(struct gossip_versions *out)
 {
     const char *text = getenv("FUTURE_SPEAKS");

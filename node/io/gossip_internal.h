@@ -13,7 +13,7 @@ enum {
     IO_UDP_BUFFER_BYTES = 4 << 20,    /* socket buffer to request from the kernel, in each
                                        * direction */
     IO_UDP_DATAGRAMS = 20,            /* datagrams received at once: libuv's limit */
-    IO_UDP_QUEUE_BYTES = 4 << 20,     /* bytes queued if the kernel's buffer is full */
+    IO_UDP_QUEUE_BYTES = 4 << 20,     /* limit of bytes queued while the kernel's buffer is full */
     IO_CALLS_SERVED_MAX = 64,         /* calls served at once; if more come, a call without a proven
                                        * key is closed */
     IO_CALL_CONNECT_MS = 3000,        /* caller: longest time to connect */
@@ -87,7 +87,8 @@ struct io_gossip {
     unsigned seed_count;
     uint64_t unanswered_ms; /* next time to log that no router to join answers */
 
-    void (*left)(struct shell *shell); /* called when all members know of the leave */
+    void (*left)(struct shell *shell); /* called when all members know of the leave, or at
+                                        * leave_until_us */
     uint64_t leave_until_us;
     bool leaving;
     bool stopped;
@@ -103,8 +104,8 @@ static inline uint64_t io_now_us(void)
 /* Converts the kernel's address. An IPv4-mapped IPv6 address becomes IPv4. Returns false for other
  * families. */
 bool io_address_from(struct gossip_address *out, const struct sockaddr *from);
-/* Converts for a socket of this family. Returns false if the socket cannot reach such an
- * address. */
+/* Converts to the kernel's form of an address, for an IPv6 socket (`ipv6`) or an IPv4 socket.
+ * Returns false if the socket cannot reach such an address. */
 bool io_address_to(struct sockaddr_storage *out, const struct gossip_address *to, bool ipv6);
 
 /* --- datagrams ------------------------------------------------------------------------------ */

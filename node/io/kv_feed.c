@@ -11,7 +11,8 @@
 #include "base/check.h"
 
 enum {
-    PARTS_MAX = 4, /* most parts of a message; in a replay, a message may have a topic */
+    PARTS_MAX = 4, /* most parts of a message: in a replay, an empty part, a topic, the number and
+                    * the payload */
     RETRY_MS = 100,
     RETRY_MAX_MS = 5000,  /* a connection open for this long resets the delay */
     HEARTBEAT_MS = 10000, /* a connection or attempt ends after this time without an answer */
@@ -253,7 +254,9 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 {
     struct socket *s = poll->data;
     (void)status, (void)events;
-    bool has_turn = uv_is_active((const uv_handle_t *)&s->feed->again) != 0; /* once a turn */
+    bool has_turn = uv_is_active((const uv_handle_t *)&s->feed->again) != 0; /* then read_sockets()
+                                                                              * runs anyway in this
+                                                                              * turn */
     if (!s->feed->closed && !has_turn)
         read_sockets(s->feed);
 }

@@ -155,7 +155,7 @@ static bool start_thread(struct io_log_sink *s)
     sigset_t all, before;
     if (sem_init(&s->wake, 0, 0) != 0 || sem_init(&s->ended, 0, 0) != 0)
         return false;
-    /* The loop handles signals. */
+    /* The loop handles signals, so the thread blocks all of them. */
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_BLOCK, &all, &before);
     s->threaded = s->started = uv_thread_create_ex(&s->thread, &options, on_thread, s) == 0;

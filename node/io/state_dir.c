@@ -331,7 +331,8 @@ static void on_worked(uv_work_t *work, int status)
         return;
     uint64_t now = shell_now_ms(d->shell), rate_ms = w->bytes * 1000 / STATE_DIR_BYTES_S;
     d->all_loop_ns += d->loop_ns;
-    if (w->error != ESTALE) /* the clock was set back: the next file has another state */
+    if (w->error != ESTALE) /* ESTALE is no failure: the clock was set back during the writing, and
+                             * the next file has the new state */
         note(d, w, now);
     d->next_ms = d->began_ms + (rate_ms > STATE_DIR_PAUSE_MS ? rate_ms : STATE_DIR_PAUSE_MS);
 }

@@ -116,7 +116,7 @@ int tls_tickets_key(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER
     const struct tls_tickets *tickets = &tls_stream_of(ssl)->all->tickets;
     const struct tls_ticket_key *key = seal ? &tickets->keys[0] : find(tickets, name);
     if (key == NULL)
-        return 0; /* a full handshake */
+        return 0; /* unknown key: a full handshake follows */
     if (seal) {
         memcpy(name, key->name, sizeof key->name);
         if (RAND_bytes(iv, EVP_CIPHER_get_iv_length(tickets->aes)) != 1)

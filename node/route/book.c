@@ -6,10 +6,8 @@
 #include "node/route/router_internal.h"
 #include "node/route/shade.h"
 
-enum {
-    RATE_SAMPLES_MIN = 8
-}; /* with fewer samples of the prefill rate, the decision has no
-    * predicted TTFT */
+/* With fewer samples of the prefill rate, a decision has no predicted TTFT. */
+enum { RATE_SAMPLES_MIN = 8 };
 
 static uint32_t to_u32(double x)
 {

@@ -4,9 +4,9 @@
  * keeps a sample, and all retries. Prompts are not kept, except for the size. Request ids, model
  * names and aliases are cut at the limits below.
  *
- * Each entry has a number, from 1 on. A single counter gives each new entry a `change`, and another
- * `change` when the outcome is known. A reader asks for all changes beyond the last `change` seen,
- * and so misses no entry of the ring. */
+ * Each entry has a number, from 1 on. A single counter gives each new entry a `change`, and a
+ * higher `change` when the attempt's outcome and the request's result are known. A reader asks for
+ * all changes beyond the last `change` seen, and so misses no entry of the ring. */
 #ifndef NODE_ROUTE_DECISIONS_H
 #define NODE_ROUTE_DECISIONS_H
 
@@ -57,7 +57,7 @@ struct node_decisions_query {
                        * answer without a stream, the whole answer */
 };
 
-/* ERR_NOMEM. */
+/* Creates an empty ring. ERR_NOMEM. */
 MUST_USE int node_decisions_create(struct node_decisions **out);
 void node_decisions_destroy(struct node_decisions *d);
 /* The router records decisions in `d` from now on. `d` is borrowed; NULL: records none. */

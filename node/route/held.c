@@ -84,7 +84,8 @@ static bool is_gone(const struct node_router *r, const struct chain *chain, unsi
     return crdt_index_is_gone(r->index, p->id, k, generation);
 }
 
-/* The cached part ends before the first evicted point: all later points are evicted too. */
+/* Shortens the cached part, so that it ends before the first evicted point. All later points are
+ * evicted too. */
 static void cut_gone(struct node_router *r, const struct chain *chain, unsigned k)
 {
     unsigned low = 0, high = r->lengths[k];

@@ -10,7 +10,8 @@
 #include "node/route/router_internal.h"
 #include "node/route/shade.h"
 
-/* Returns true if the answer counted. */
+/* Learns the prefill rate from the time until the first byte. Returns true if the answer
+ * counted. */
 static bool learn_rate(struct node_router *r, struct node_replica *replica,
                        const struct node_booking_entry *e, const struct node_usage *usage,
                        uint64_t now_ms)
@@ -237,7 +238,8 @@ static void learn_cached(struct node_router *r, struct node_replica *replica,
     };
     node_router_rendering_learn(r, work, &answer);
     if (whole <= grain)
-        memset(expected, 0, sizeof expected); /* may be no whole block */
+        memset(expected, 0, sizeof expected); /* what is expected may be less than an engine's
+                                               * block */
     uint64_t predicted = (uint64_t)llround(work->cached_tokens * scale);
     node_replica_cached_reported(replica, (uint64_t)usage->prompt_tokens, predicted,
                                  (uint64_t)usage->cached_tokens, hit ? whole : cached, expected);
@@ -356,7 +358,7 @@ void node_router_finish(struct node_router *r, struct node_booking b, enum node_
     if (reported) {
         count_answered(r, &e->work, &usage);
         compare_ttft(&r->slots[e->work.replica], e);
-        if (!sane) /* counted as answered, but teaches nothing */
+        if (!sane) /* impossible usage: counted as answered, but teaches nothing */
             usage.cached_tokens = -1;
         node_router_events_answered(r, e, &usage, outcome == NODE_OUTCOME_OK, now_ms);
     } else if (e->first_byte_seen) { /* this prompt will not show in the engine's counters */

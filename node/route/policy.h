@@ -72,7 +72,7 @@ struct node_policy {
 /* The policy with this name, or NULL. */
 const struct node_policy *node_policy_find(const char *name);
 
-/* Fallbacks of other policies. */
+/* Policies that other policies fall back to. */
 extern const struct node_policy node_policy_prefix_hash, node_policy_least_request;
 
 /* Helpers for several policies. */

@@ -11,7 +11,7 @@
 MUST_USE int node_request_pack(const struct node_request *request, struct buf *out);
 
 struct node_request_copy {
-    struct node_request request; /* `chain` is the one below; texts are borrowed */
+    struct node_request request; /* request.chain is `chain` below, or NULL; texts are borrowed */
     struct chain chain;
 };
 

@@ -134,7 +134,7 @@ struct node_decision {
     enum node_reason reason;
     double ttft_s;   /* predicted; 0: no figures for the replica or the request yet */
     bool listed;     /* the replica had listed models when chosen */
-    uint64_t number; /* among the kept decisions (decisions.h); 0: not kept */
+    uint64_t number; /* number of the entry in the ring of decisions (decisions.h); 0: not kept */
 };
 
 struct node_router;
@@ -216,7 +216,7 @@ enum node_replica_wish {
 };
 /* Returns the index. ERR_RANGE: see node_router_name(); ERR_AGAIN: the name waits for a slot;
  * ERR_FULL: too many names wait; ERR_NOT_FOUND: the replica to remove is not known; ERR_EXISTS: no
- * change. `engine` counts for a new replica. */
+ * change. `engine` is the type of a new replica. */
 MUST_USE int node_router_replica_wish(struct node_router *r, struct slice name,
                                       enum node_replica_wish wish, enum node_engine engine);
 /* The replica of the address: `replica`, except for a data-parallel rank (node/replica/rank.h).
@@ -252,7 +252,7 @@ void node_router_watch(struct node_router *r,
  * The server counts as full until the next call. */
 void node_router_replica_full(struct node_router *r, unsigned server, bool full);
 
-/* A health check ended. */
+/* A health check of the replica ended with this result. */
 void node_router_probed(struct node_router *r, unsigned replica, struct node_check check,
                         uint64_t now_ms);
 /* A health check answered with an error status: the replica is leaving. The router avoids the
@@ -423,8 +423,9 @@ struct node_client {
     struct slice agent;
     const char *form;
 };
-/* Sets the engines' rendering of a prompt of this client. Call before http_prompt_join(), while the
- * points are not joined yet. Keeps prompts from which the router can learn. */
+/* Sets `*out` to the believed rendering by the engines of a prompt of this client. Call before
+ * http_prompt_join(), while the points are not joined yet. Keeps the prompt if its answer can teach
+ * the rendering. */
 void node_router_render(struct node_router *r, const struct node_client *client, struct slice model,
                         const struct http_prompt_form *form, const struct chain *points,
                         uint64_t now_ms, struct node_rendered *out);
@@ -432,16 +433,17 @@ void node_router_render(struct node_router *r, const struct node_client *client,
  * nothing. */
 void node_router_render_shown(struct node_router *r, struct slice model, struct node_rendered *out);
 
-/* The first byte of the answer's body that shows work (the first token). Releases the prefill and
- * learns from the duration. At most once per booking; later calls do nothing. */
+/* The first byte of the answer's body that shows work (the first token) arrived. Releases the
+ * prefill and learns from the duration. At most once per booking; later calls do nothing. */
 void node_router_first_byte(struct node_router *r, struct node_booking b, uint64_t now_ms);
 /* The engine frees the prompt's blocks now: this is the time of their last use. The blocks are
  * recorded again if the answer began, and a generation began since the choice. Call before
  * node_router_finish(), for a request that the engine computed and that did not break. */
 void node_router_used(struct node_router *r, struct node_booking b, const struct chain *chain,
                       uint64_t now_ms);
-/* `usage` is NULL if the engine computed nothing (a rejection, or no connection): then the router
- * learns nothing from the timing. Otherwise give a usage, with -1 for missing figures. */
+/* Ends the booking: releases the load, counts the outcome, and learns from the answer. `usage` is
+ * NULL if the engine computed nothing (a rejection, or no connection): then the router learns
+ * nothing from the timing. Otherwise give a usage, with -1 for missing figures. */
 void node_router_finish(struct node_router *r, struct node_booking b, enum node_outcome outcome,
                         const struct node_usage *usage, uint64_t now_ms);
 

@@ -59,9 +59,9 @@ static bool is_named(const struct node_router *r, const struct node_request *req
            discover_names_model(r->sources, request->model, request->model_likely);
 }
 
-/* An SGLang engine without a list of models, or with adapters on demand, may serve any name, and
- * answers for any. A model in a label belongs to the labelled replica, unless this engine is known
- * to serve it. */
+/* If a label names the model, removes SGLang engines from s->may that may serve any name: those
+ * without a list of models, or with adapters on demand. The model belongs to the labelled replica.
+ * Engines known to serve the model stay. */
 static void named_elsewhere_remove(const struct node_router *r, const struct node_request *request,
                                    struct node_servers *s)
 {

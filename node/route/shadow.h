@@ -21,7 +21,7 @@ enum { NODE_SHADOW_MINUTES = 60 }; /* the last hour, with sums per minute */
 enum node_shadow_mode { NODE_SHADOW_OFF, NODE_SHADOW_ON, NODE_SHADOW_CONTROL, NODE_SHADOW_MODES };
 enum node_shadow_side { NODE_SHADOW_PLAIN, NODE_SHADOW_POLICY, NODE_SHADOW_SIDES };
 
-/* Requests of a side, with ended answers. */
+/* Counts of a side's requests with ended answers. */
 struct node_shadow_counts {
     uint64_t requests;
     uint64_t prompt_tokens; /* as the engine reported; if not reported, the estimate of the

@@ -160,7 +160,7 @@ struct heard {
         const struct crdt_learned *learned; /* NULL: no router reports a scrape */
         uint64_t router, rank;
         bool asleep;
-    } scraper; /* the first router, in the order, to report a scrape */
+    } scraper; /* the first router in the order that reports a scrape */
 };
 
 /* The order of the routers at a replica, for tasks that one router does for all. All routers have
@@ -366,8 +366,8 @@ static void on_reports(void *context, uint64_t now_ms)
             k->turn = h.turn;
             k->turn_events = h.turn_events;
         }
-        node_router_others_take(r, slot, now_ms); /* before the use of a factor that includes the
-                                                   * reports */
+        node_router_others_take(r, slot, now_ms); /* before node_replica_hear(), which uses a factor
+                                                   * that includes the reports */
         node_replica_hear(k, &h.learned, now_ms);
         scrape_take(r, k, &h, now_ms);
     }

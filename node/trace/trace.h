@@ -28,10 +28,10 @@ struct trace_config {
     uint64_t seed[2];   /* random seed of ids */
 };
 
-/* ERR_NOMEM. */
+/* Creates the record of a router's traces. ERR_NOMEM. */
 MUST_USE int trace_create(struct trace **out, const struct trace_config *config);
 void trace_destroy(struct trace *t);
-/* Sets the wall-clock time. Called every second. */
+/* Sets the wall-clock time at `now_ms`. Called every second. */
 void trace_wall(struct trace *t, uint64_t wall_ms, uint64_t now_ms);
 void trace_check(const struct trace *t);
 
@@ -68,7 +68,8 @@ struct trace_attempt {
     const char *error;       /* the error in a word; NULL: none, or only the status */
     uint64_t first_token_ms; /* 0: none */
 };
-/* Does nothing if no attempt was sent. */
+/* Ends the attempt under way, and writes the attempt's span. Does nothing if no attempt was
+ * sent. */
 void trace_attempt_ended(struct trace_request *r, const struct trace_attempt *a, uint64_t now_ms);
 
 struct trace_usage {
