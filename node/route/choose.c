@@ -17,8 +17,8 @@
 #include "node/route/due.h"
 #include "node/route/router_internal.h"
 
-/* Computes the cost without the terms that a simulation leaves out. Aborts if the cost is not a
- * finite number: a comparison would choose the wrong replica. */
+/* Computes the cost, without the terms that a simulation leaves out (LEFT_OUT). Aborts if the cost
+ * is not a finite number, because a comparison would then choose the wrong replica. */
 static struct node_cost cost_of(struct node_cost_input *in)
 {
     if (LEFT_OUT(DISPLACED))

@@ -22,9 +22,9 @@
  *
  * Queue and decode, the parts that depend on work under way, are divided by the replica's weight. n
  * requests with K tokens of context are in flight there; o tokens of output are expected; b is the
- * time that each token of context adds to a decode step; in is the prompt's number of tokens; more
- * is step_more_s below. The terms in struct node_cost are without W and V; total_s includes the
- * weights. */
+ * time that each token of context adds to a decode step; `in` is the number of prompt tokens;
+ * `more` is step_more_s below. The terms in struct node_cost are without W and V; total_s includes
+ * the weights. */
 #ifndef NODE_ROUTE_COST_H
 #define NODE_ROUTE_COST_H
 

@@ -305,8 +305,8 @@ static void put_outcome(struct json_writer *w, const struct entry *e)
     json_object_end(w);
 }
 
-/* The row of another replica than the chosen one: with `cheapest` the cheapest, otherwise the
- * replica with most of the prompt cached. */
+/* A row other than the chosen replica's: with `cheapest` the cheapest replica's, otherwise that of
+ * the replica with most of the prompt cached. */
 static struct node_reason_row other_row(const struct node_router *r, const struct entry *e,
                                         bool cheapest)
 {

@@ -1,5 +1,5 @@
-/* Selects the candidates for a request: well replicas that serve the model, have a long enough
- * context and room, and are not excluded. */
+/* Selects the candidates for a request. Of the replicas that serve the model, have a long enough
+ * context and are not excluded, these are the replicas in the best standing that have room. */
 #include "base/check.h"
 #include "base/err.h"
 #include "node/route/router_internal.h"

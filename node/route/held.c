@@ -194,8 +194,8 @@ struct part {
     double from, to;
 };
 
-/* Finds the parts of the prompt's start that were ever recorded for the replica, newest first.
- * Returns their number. */
+/* Sets `out` to the parts of the prompt's start that were ever recorded for the replica, newest
+ * first. Returns the number of parts. */
 static unsigned parts_of(const struct node_router *r, unsigned k, const struct chain *chain,
                          struct part *out)
 {

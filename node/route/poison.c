@@ -54,7 +54,7 @@ static uint64_t key_of(const struct node_router *r, unsigned replica)
     return crdt_registry_has(registry, replica) ? crdt_registry_at(registry, replica)->key : 0;
 }
 
-/* True if the suspect's row tells of the replica's same death, not of an earlier one. */
+/* True if the row already counts this death: of the same replica, at most SAME_DEATH_S ago. */
 static bool same_death(const struct node_router *r, const struct crdt_poison_row *row,
                        unsigned replica)
 {
