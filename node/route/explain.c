@@ -139,7 +139,8 @@ static void explain_rendering(struct json_writer *w, struct node_router *r,
     };
     char text[256];
     struct node_rendered shown = request->rendered;
-    if (shown.key == 0) /* another router sent it, or all engines render it alike */
+    if (shown.key == 0) /* another router sent the request, or all engines render the prompt
+                         * alike */
         node_router_render_shown(r, request->model, &shown);
     json_put_object(w, "rendering");
     /* empty: the prompt counts as sent */
