@@ -30,10 +30,10 @@
 
 enum { EXIT_CONFIG = 2, POPULATE_BYTES_MAX = 256 << 20 };
 
-/* The index is read and written at random, so huge pages halve the cost of a look-up. Populating
- * the memory in advance keeps the first requests fast. Both are hints: a kernel without them
- * (populating requires Linux 5.14) only costs speed. An index of over POPULATE_BYTES_MAX is
- * populated as it is used. */
+/* Asks the kernel for huge pages for the index, and for the memory in advance. The index is read
+ * and written at random, so huge pages halve the cost of a look-up. Populating the memory in
+ * advance keeps the first requests fast. Both are hints: a kernel without them (populating requires
+ * Linux 5.14) only costs speed. An index of over POPULATE_BYTES_MAX is populated as it is used. */
 static void prepare_memory(const struct node *node)
 {
     enum { HUGE_PAGE = 2 << 20 };
@@ -50,8 +50,9 @@ static void prepare_memory(const struct node *node)
         (void)madvise(at + skip, len, MADV_POPULATE_WRITE);
 }
 
-/* A core dump would hold prompts and keys. So does the memory shown by a debugger, or /proc, to
- * other processes of the same user. RLIMIT_CORE alone has no effect if cores go to a program
+/* Allows or forbids core dumps, and the view of this process's memory from other processes. A core
+ * dump would hold prompts and keys. So does the memory shown by a debugger, or /proc, to other
+ * processes of the same user. RLIMIT_CORE alone has no effect if cores go to a program
  * (core_pattern). Called before the settings are read, too, because these may hold secrets. */
 static void allow_core_dumps(bool allow)
 {
@@ -69,7 +70,7 @@ static void on_random(void *context, void *out, size_t len)
     io_random_bytes(out, len);
 }
 
-/* Returns 0, or the exit status after printing the reason. */
+/* Creates the node. Returns 0, or the exit status after printing the reason. */
 static int create_node(struct shell *shell, struct node **out)
 {
     const struct node_options *options = shell->options;
@@ -126,14 +127,16 @@ static void free_secrets(struct shell *s)
     tls_free(s->tls);
 }
 
-/* Opens the file named by a setting, if any. */
+/* Opens the file named by a setting, if the setting names any. Returns false after an error, with
+ * the reason in `message`. */
 static bool open_key(struct key_file **out, const struct key_file_kind *kind, const char *path,
                      struct io_watches *all, char *message)
 {
     return path[0] == '\0' || key_file_open(out, kind, path, all, message) == 0;
 }
 
-/* Returns 0, or the exit status after printing the reason. */
+/* Reads the files with keys, tokens and certificates. Returns 0, or the exit status after printing
+ * the reason. */
 static int read_secrets(struct process *p)
 {
     const struct node_options *o = &p->options;
@@ -159,7 +162,7 @@ static int read_secrets(struct process *p)
     return EXIT_CONFIG;
 }
 
-/* Returns 0, or the exit status after printing the reason. */
+/* Opens the state-dir, if set. Returns 0, or the exit status after printing the reason. */
 static int open_state(struct process *p)
 {
     char message[IO_FILE_MESSAGE];
@@ -170,8 +173,8 @@ static int open_state(struct process *p)
     return EXIT_CONFIG;
 }
 
-/* The default folder exists only in a pod, and settings may be checked elsewhere. So only a folder
- * set by the operator must exist. */
+/* Checks the folder of the service account; prints the mistake. The default folder exists only in a
+ * pod, and settings may be checked elsewhere. So only a folder set by the operator must exist. */
 static bool account_good(const struct node_options *options)
 {
     char message[REPLICA_KUBERNETES_MESSAGE];
@@ -200,7 +203,7 @@ static bool files_good(const struct node_options *options)
     return account_good(options);
 }
 
-/* --check-config: files named in settings must exist, too. */
+/* Runs --check-config, and returns the exit status. Files named in settings must exist, too. */
 static int check_config(struct process *p)
 {
     int status = read_secrets(p);
@@ -300,7 +303,8 @@ int main(int argc, char **argv)
         return EXIT_CONFIG;
     }
 #endif
-    static struct process p; /* used until the process ends, by a thread hanging in a write */
+    static struct process p; /* static, because a log thread that hangs in a write uses the sink
+                              * until the process ends */
     struct node_options_notes notes = {0};
     int status;
     if (io_config_load_all(&p.options, argc, argv, environ, &notes) != 0) {

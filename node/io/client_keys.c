@@ -6,8 +6,8 @@
 struct client_keys {
     struct access *access;
     struct io_watch watch;
-    struct access_table *table; /* made, but not taken yet */
-    unsigned keys, names;       /* numbers of keys in force, and of names */
+    struct access_table *table; /* new table from make(), until take() takes it; NULL: none */
+    unsigned keys, names;       /* numbers of keys and of their names, in force */
 };
 
 static int make(void *context)

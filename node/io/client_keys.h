@@ -18,7 +18,7 @@ MUST_USE int client_keys_open(struct client_keys **out, const char *path, struct
                               char *message);
 /* Returns the table of keys, which `k` owns. */
 struct access *client_keys_access(const struct client_keys *k);
-/* True if the file, as it is now, is unusable. Accepts NULL. */
+/* True if the file's present contents are unusable. Accepts NULL. */
 bool client_keys_refused(const struct client_keys *k);
 /* Called after the loop has ended, or never ran, when no key is in use. Accepts NULL. */
 void client_keys_free(struct client_keys *k);

@@ -7,14 +7,15 @@
 #include "base/log.h"
 #include "node/settings/options.h"
 
-/* Initialises `o`, which the caller frees in any case. If the command line requests help, the
- * version or the reference page, nothing else is read. */
+/* Loads the configuration into `o`, which the caller frees in any case. After an error `error` has
+ * the reason. If the command line requests help, the version or the reference page, nothing else is
+ * read. */
 MUST_USE int io_config_load(struct node_options *o, int argc, char *const *argv,
                             char *const *environment, struct node_options_error *error);
 
 /* Like io_config_load(), but continues after a mistake: `notes`, zeroed at first, gets a line for
- * each. Returns the first error, or ERR_NOMEM, which gets no line. If all values are valid, also
- * checks for contradictions between settings. */
+ * each mistake. Returns the first error, or ERR_NOMEM, which gets no line. If all values are valid,
+ * also checks for contradictions between settings. */
 MUST_USE int io_config_load_all(struct node_options *o, int argc, char *const *argv,
                                 char *const *environment, struct node_options_notes *notes);
 

@@ -15,7 +15,8 @@
 
 enum { IO_CONFIG_FILE_BYTES_MAX = 1 << 20 };
 
-/* `file` names the origin and must outlive `o`. */
+/* Sets the settings of `text` in `o`. `file` is the file's name for messages, and must outlive `o`.
+ * After an error `error` has the reason. */
 MUST_USE int io_config_yaml_parse(struct node_options *o, struct slice text, const char *file,
                                   struct node_options_error *error);
 

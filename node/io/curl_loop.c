@@ -17,7 +17,7 @@ static void take_ended(struct curl_loop *c)
     CURLMsg *m;
     while ((m = curl_multi_info_read(c->multi, &left)) != NULL) {
         CURL *request = m->easy_handle;
-        CURLcode result = m->data.result; /* `m` ends with the request */
+        CURLcode result = m->data.result; /* read now: `m` is gone when the request is removed */
         if (m->msg == CURLMSG_DONE)
             c->ended(c->context, request, result);
     }

@@ -35,10 +35,10 @@ struct channel {
 
 struct dns_question {
     struct dns *dns;
-    struct channel *channel; /* NULL: answered, or answered by the hosts file */
-    dns_addresses_done addresses;
+    struct channel *channel;      /* NULL: answered, or answered by the hosts file */
+    dns_addresses_done addresses; /* this or `services` is set; both NULL: abandoned */
     dns_services_done services;
-    void *context; /* both NULL: abandoned */
+    void *context;
     bool v6;
     /* The answer. */
     struct dns_question *next; /* next in dns->answered */
@@ -108,8 +108,8 @@ static void watch_end(struct watched **link)
     uv_close((uv_handle_t *)&w->poll, on_poll_closed);
 }
 
-/* Called when c-ares opened a socket, waits for other events, or (neither) is about to close the
- * socket. If a socket cannot be watched, the timer must do. */
+/* Called when c-ares opened a socket, waits for other events, or is about to close the socket
+ * (neither readable nor writable). If libuv cannot watch a socket, only c-ares's timeouts go on. */
 static void on_socket(void *context, ares_socket_t fd, int readable, int writable)
 {
     struct channel *c = context;
@@ -184,7 +184,7 @@ static void on_channel_closed(uv_handle_t *handle)
     free(CONTAINER_OF((uv_timer_t *)handle, struct channel, timer));
 }
 
-/* Ends any questions of the channel. */
+/* Closes the channel. Open questions are answered with an error. */
 static void channel_close(struct channel **link)
 {
     struct channel *c = *link;

@@ -6,7 +6,8 @@
  * search domains, unless servers are configured. A changed resolv.conf applies from the next
  * question on; questions under way end with the old servers.
  *
- * Only dns.c uses c-ares. No answer arrives before the call for the question has returned. */
+ * Only dns.c uses c-ares. The callback for a question is never called before the function that asks
+ * has returned. */
 #ifndef NODE_IO_DNS_H
 #define NODE_IO_DNS_H
 

@@ -7,7 +7,7 @@
 #include "node/proxy/proxy.h"
 
 enum {
-    RESERVE = 256, /* files not for clients, but at most half of the limit */
+    RESERVE = 256, /* files kept for uses other than clients, but at most half of the limit */
     SURPLUS = 16,  /* 1/16 of connections-max: surplus connections that get the answer "too many" */
 };
 

@@ -1,6 +1,6 @@
 /* The limit on open files. A request needs up to two files, for the client's and the replica's
- * connection. At the start the router adapts connections-max to the limit, because it could not
- * serve well at the limit. */
+ * connection. At the start the router lowers connections-max if the limit is too low, because a
+ * router that has no file left cannot serve well. */
 #ifndef NODE_IO_FILES_H
 #define NODE_IO_FILES_H
 

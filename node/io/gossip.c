@@ -14,8 +14,8 @@ enum { PORT_TRIES = 32 };
 
 /* --- the clock ------------------------------------------------------------------------------ */
 
-/* Notes a late turn of the loop (after a stopped process, or on a busy machine), so that the others
- * do not count as silent for this time. */
+/* Notes a late turn of the loop (after a stopped process, or on a busy machine), so that the other
+ * routers do not count as silent for this time. */
 static void check_late(struct io_gossip *g, uint64_t now)
 {
     if (g->armed_us == 0 || now < g->armed_us + IO_GOSSIP_LATE_US)
@@ -54,7 +54,8 @@ static void on_prepare(uv_prepare_t *handle)
     uint64_t due = node_replication_due_us(g->replication);
     if (g->left != NULL && due > g->leave_until_us)
         due = g->leave_until_us;
-    /* The shell's tick wakes the loop by then anyway. */
+    /* The shell's tick wakes the loop at `tick` anyway, so the timer is needed only for an earlier
+     * time. */
     uint64_t tick = g->shell->tick_at_ms * 1000;
     g->armed_us = due < tick ? due : tick;
     if (g->armed_us < now)
@@ -63,8 +64,8 @@ static void on_prepare(uv_prepare_t *handle)
         (void)uv_timer_stop(&g->wake);
         return;
     }
-    /* libuv's clock is the same in whole milliseconds: rounds up, because the timer must not be
-     * early. */
+    /* libuv's clock is io_now_us() in whole milliseconds. The time is rounded up, because the timer
+     * must not be early. */
     uint64_t at_ms = (due + 999) / 1000;
     if (at_ms == g->wake_ms && uv_is_active((uv_handle_t *)&g->wake))
         return;
@@ -292,7 +293,8 @@ static bool is_any(const char *host)
            (uv_ip6_addr(host, 0, &v6) == 0 && IN6_IS_ADDR_UNSPECIFIED(&v6.sin6_addr));
 }
 
-/* Finds the name's first address, and the first of the other family. */
+/* Sets `out` to the name's first address, and `also` to the first address of the other family.
+ * Returns 0 or a libuv error. */
 static int resolve_both(struct io_gossip *g, const struct node_address *address,
                         struct gossip_address *out, struct gossip_address *also)
 {
@@ -339,7 +341,8 @@ static int own_addresses(struct io_gossip *g, struct gossip_address *out,
     return ERR_UNREACHABLE;
 }
 
-/* Reads FUTURE_SPEAKS. */
+/* Sets the versions to speak from the environment's FUTURE_SPEAKS, such as 3-5, in builds for
+ * tests. */
 static void speak(struct gossip_versions *out)
 {
     const char *text = getenv("FUTURE_SPEAKS");

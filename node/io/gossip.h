@@ -46,7 +46,7 @@ MUST_USE int io_gossip_start(struct shell *shell);
 void io_gossip_tick(struct shell *shell);
 /* Returns true if calls with time limits are open, so that the tick is needed soon. */
 bool io_gossip_waits(const struct shell *shell);
-/* Asks for the key file to be read again. Returns false if there is none. */
+/* Asks for the key file to be read again. Returns false if there is no key file to read again. */
 bool io_gossip_ask(struct shell *shell);
 /* Returns true until the files requested by io_gossip_ask() are read. */
 bool io_gossip_is_asked(const struct shell *shell);

@@ -24,7 +24,7 @@ struct io_call {
     bool client;
     bool connected;
     bool writing;
-    bool ended; /* on the server: the last part is made */
+    bool ended; /* on the server: the last part of the answer has been made */
     bool closing;
 };
 
@@ -227,7 +227,8 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes)
         end(c, err > 0 ? 0 : err);
         return;
     }
-    if (asked || c->serve != NULL) /* earlier, the time limit of the whole handshake applies */
+    if (asked || c->serve != NULL) /* before the request is whole, the time limit of the handshake
+                                    * applies */
         deadline_set(&g->call_idle, &c->deadline, shell_now_ms(g->shell));
 }
 

@@ -13,7 +13,7 @@ enum {
     IO_UDP_BUFFER_BYTES = 4 << 20,    /* socket buffer to request from the kernel, in each
                                        * direction */
     IO_UDP_DATAGRAMS = 20,            /* datagrams received at once: libuv's limit */
-    IO_UDP_QUEUE_BYTES = 4 << 20,     /* bytes queued if the kernel's buffer is full */
+    IO_UDP_QUEUE_BYTES = 4 << 20,     /* limit of bytes queued while the kernel's buffer is full */
     IO_CALLS_SERVED_MAX = 64,         /* calls served at once; if more come, a call without a proven
                                        * key is closed */
     IO_CALL_CONNECT_MS = 3000,        /* caller: longest time to connect */
@@ -24,7 +24,8 @@ enum {
     IO_SEEDS_ALONE_MS = 5000,         /* interval of look-ups while no other router is reachable */
     IO_SEEDS_JOINED_MS = 30000,   /* interval of look-ups at other times: addresses may change */
     IO_SEEDS_COMPLAIN_MS = 60000, /* interval of log lines about useless names */
-    IO_SEEDS_ANSWER_MS = 3000,    /* without an answer for this time after the start, logs a line */
+    IO_SEEDS_ANSWER_MS = 3000,    /* time after the start; if no router to join has answered by
+                                   * then, logs a line */
     IO_SEED_ADDRESSES_MAX = 64,   /* addresses used per name */
 };
 
@@ -86,7 +87,8 @@ struct io_gossip {
     unsigned seed_count;
     uint64_t unanswered_ms; /* next time to log that no router to join answers */
 
-    void (*left)(struct shell *shell); /* called when all members know of the leave */
+    void (*left)(struct shell *shell); /* called when all members know of the leave, or at
+                                        * leave_until_us */
     uint64_t leave_until_us;
     bool leaving;
     bool stopped;
@@ -102,13 +104,13 @@ static inline uint64_t io_now_us(void)
 /* Converts the kernel's address. An IPv4-mapped IPv6 address becomes IPv4. Returns false for other
  * families. */
 bool io_address_from(struct gossip_address *out, const struct sockaddr *from);
-/* Converts for a socket of this family. Returns false if the socket cannot reach such an
- * address. */
+/* Converts to the kernel's form of an address, for an IPv6 socket (`ipv6`) or an IPv4 socket.
+ * Returns false if the socket cannot reach such an address. */
 bool io_address_to(struct sockaddr_storage *out, const struct gossip_address *to, bool ipv6);
 
 /* --- datagrams ------------------------------------------------------------------------------ */
 
-/* Binds; returns 0 or a libuv error. */
+/* Binds the UDP socket. Returns 0 or a libuv error. */
 MUST_USE int io_udp_open(struct io_gossip *g, const struct sockaddr *at);
 /* Starts receiving datagrams. */
 MUST_USE int io_udp_start(struct io_gossip *g);
@@ -120,7 +122,7 @@ void io_udp_knock(struct io_gossip *g, const struct gossip_address *to, const ui
 
 /* --- calls ---------------------------------------------------------------------------------- */
 
-/* Binds to the UDP socket's address; returns 0 or a libuv error. */
+/* Binds the TCP socket for calls to the UDP socket's address. Returns 0 or a libuv error. */
 MUST_USE int io_calls_open(struct io_gossip *g, const struct sockaddr *at);
 MUST_USE int io_calls_start(struct io_gossip *g);
 MUST_USE int io_calls_begin(struct io_gossip *g, uint32_t id, const struct gossip_address *to,

@@ -128,7 +128,7 @@ void io_keys_start(struct io_gossip *g)
         .taken = take,
         .context = g,
     };
-    /* A pipe can be read only once. */
+    /* Watches only a regular file: a pipe can be read only once. */
     const char *path = w->files[0].path;
     if (!g->options->insecure_gossip && path != NULL && stat(path, &status) == 0 &&
         S_ISREG(status.st_mode))

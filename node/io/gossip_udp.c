@@ -4,7 +4,7 @@
 #include "base/err.h"
 #include "node/io/gossip_internal.h"
 
-enum { CHUNK_BYTES = 65536 }; /* size of a datagram's part of the buffer in libuv */
+enum { CHUNK_BYTES = 65536 }; /* libuv gives each datagram this part of the receive buffer */
 
 /* --- addresses ------------------------------------------------------------------------------ */
 
@@ -127,7 +127,7 @@ void io_udp_knock(struct io_gossip *g, const struct gossip_address *to, const ui
     if (g->stopped || !io_address_to(&at, to, g->ipv6) ||
         uv_udp_getsockname(&g->udp, (struct sockaddr *)&from, &name_len) != 0)
         return;
-    /* Uses this router's listening address, so that peers dial the router there. */
+    /* Sends from this router's listening IP address, so that peers then dial the router there. */
     if (from.ss_family == AF_INET6)
         ((struct sockaddr_in6 *)&from)->sin6_port = 0;
     else
@@ -160,7 +160,7 @@ static void on_datagram(uv_udp_t *udp, ssize_t n, const uv_buf_t *bytes,
     if (n < 0)
         g->stats.receive_errors++;
     if (n <= 0 || from == NULL || (flags & UV_UDP_PARTIAL) != 0 || !io_address_from(&address, from))
-        return; /* also at the end of a batch */
+        return; /* `n` is 0 at the end of a batch, too */
     node_replication_datagram(g->replication, &address, (const uint8_t *)bytes->base, (size_t)n,
                               io_now_us());
 }

@@ -18,7 +18,9 @@ enum {
 
 /* A kind of file, with the names for messages and the log. */
 struct key_file_kind {
-    const char *setting, *readable, *refused, *read; /* the last three: events */
+    const char *setting, *readable, *refused, *read; /* name of the setting; names of three events:
+                                                      * others can read the file, the file is
+                                                      * unusable, a new key was read */
 };
 extern const struct key_file_kind key_file_replicas, key_file_admin, key_file_admin_read;
 

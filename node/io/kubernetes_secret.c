@@ -177,7 +177,7 @@ int kubernetes_secret_create(const char *folder, const char *name, const char *k
         err = e != NULL ? post(&c, e, name) : ERR_NOMEM;
         curl_easy_cleanup(e);
     }
-    if (c.headers != NULL) /* the token */
+    if (c.headers != NULL) /* wipes the token */
         explicit_bzero(c.headers->data, strlen(c.headers->data));
     curl_slist_free_all(c.headers);
     buf_free_wiped(&c.token);

@@ -11,7 +11,8 @@
 #include "base/check.h"
 
 enum {
-    PARTS_MAX = 4, /* most parts of a message; in a replay, a message may have a topic */
+    PARTS_MAX = 4, /* most parts of a message: in a replay, an empty part, a topic, the number and
+                    * the payload */
     RETRY_MS = 100,
     RETRY_MAX_MS = 5000,  /* a connection open for this long resets the delay */
     HEARTBEAT_MS = 10000, /* a connection or attempt ends after this time without an answer */
@@ -141,7 +142,7 @@ static void on_replay(struct io_kv_feed *f, const struct slice *parts, unsigned 
 
 static void on_retry(uv_timer_t *timer);
 
-/* Sets the timer, because libzmq does not report an unresolvable name. */
+/* Sets a time limit for the connection, because libzmq does not report an unresolvable name. */
 static void await_answer(struct io_kv_feed *f)
 {
     f->ended = false;
@@ -253,7 +254,9 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 {
     struct socket *s = poll->data;
     (void)status, (void)events;
-    bool has_turn = uv_is_active((const uv_handle_t *)&s->feed->again) != 0; /* once a turn */
+    bool has_turn = uv_is_active((const uv_handle_t *)&s->feed->again) != 0; /* then read_sockets()
+                                                                              * runs anyway in this
+                                                                              * turn */
     if (!s->feed->closed && !has_turn)
         read_sockets(s->feed);
 }
@@ -337,7 +340,7 @@ int io_kv_feed_replay(struct io_kv_feed *f, uint64_t from)
 static int subscribe(struct io_kv_feed *f)
 {
     char inside[64];
-    /* Unique among all monitors, including those still closing. */
+    /* An address unique among all monitors, including those still closing. */
     (void)snprintf(inside, sizeof inside, "inproc://kv-feed-%p-%" PRIx64, (void *)f, uv_hrtime());
     int err = socket_open(f, ZMQ_SUB, on_live, &f->subscription);
     if (err == ERR_OK)

@@ -72,7 +72,8 @@ static void on_replay_ended(void *context)
 
 /* --- actions --------------------------------------------------------------------------------- */
 
-/* Returns true if files are left for a feed. Without any, libzmq may abort the process. */
+/* Returns true if SPARE_FILES more files can be opened, which is enough for a feed. Without files,
+ * libzmq may abort the process. */
 static bool files_left(void)
 {
     int spare[SPARE_FILES], count = 0;
@@ -132,7 +133,7 @@ static uint64_t feed_malformed(void *context, unsigned feed)
 
 const struct kv_readers_shell *io_kv_feeds_shell(struct shell *shell)
 {
-    static struct kv_feeds all; /* of the process, like the shell */
+    static struct kv_feeds all; /* static: lives as long as the process, like the shell */
     shell->kv_feeds = &all;
     all.shell = shell;
     all.actions = (struct kv_readers_shell){.open = feed_open,

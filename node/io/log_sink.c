@@ -155,7 +155,7 @@ static bool start_thread(struct io_log_sink *s)
     sigset_t all, before;
     if (sem_init(&s->wake, 0, 0) != 0 || sem_init(&s->ended, 0, 0) != 0)
         return false;
-    /* The loop handles signals. */
+    /* The loop handles signals, so the thread blocks all of them. */
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_BLOCK, &all, &before);
     s->threaded = s->started = uv_thread_create_ex(&s->thread, &options, on_thread, s) == 0;
@@ -268,8 +268,8 @@ void io_log_sink_init(struct io_log_sink *s, enum log_level level, enum node_log
 /* The sink for which on_fatal() waits; NULL before the sink's start and after the close. */
 static _Atomic(struct io_log_sink *) dying;
 
-/* Handles a fatal signal: waits for the thread to write the last lines, then lets the default
- * effect of the signal follow. */
+/* Handles a fatal signal. Waits for the thread to write the last lines, for a second at most;
+ * without a thread, writes them. Then the signal's default effect follows. */
 static void on_fatal(int number)
 {
     (void)number;

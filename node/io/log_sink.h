@@ -41,7 +41,7 @@ struct io_log_sink {
     bool cut;                 /* the last write ended within a line */
     uint64_t overflown;       /* lines of `dropped` for which the ring had no room */
     uint64_t overflown_told;  /* lines of `overflown` already reported in the log */
-    bool stalled;             /* the log has reported such lines */
+    bool stalled;             /* the log has reported that lines are being dropped */
     bool may_thread, is_file; /* a thread may start; a write to `fd` may block at any time */
     bool threaded, started;   /* the thread runs now; it ran at some time */
     _Atomic bool asleep, ending;

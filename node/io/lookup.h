@@ -21,7 +21,8 @@ union lookup_address {
 
 struct lookup;
 /* Called when new addresses came (`more`), and at the end. `error`: the reason why no address was
- * found; NULL: addresses were found. May begin another look-up after the end. */
+ * found; NULL: addresses were found. In the last call (not `more`), the function may begin another
+ * look-up. */
 typedef void (*lookup_done)(struct lookup *l, const char *error, bool more);
 
 struct lookup {

@@ -45,8 +45,8 @@ static uint8_t find(const union lookup_address *list, unsigned count,
     return NET_ADDRESS_NEW;
 }
 
-/* Chooses addresses if there are too many: earlier ones stay, because DNS servers rotate the
- * order. */
+/* Chooses the addresses for the proxy, at most NET_ADDRESSES_MAX. If there are more, addresses in
+ * use stay, because DNS servers rotate the order. */
 static void keep(struct name *n, struct net_found *out)
 {
     union lookup_address list[NET_ADDRESSES_MAX];

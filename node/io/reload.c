@@ -27,8 +27,8 @@ struct reload {
     unsigned waiting; /* number of changed settings not in force before a restart */
 };
 
-/* Runs in the thread. Loads the file's present text. If this is not the text read before, the next
- * reading finds a change. */
+/* Runs in the thread. Loads the settings from the file's present text. If the file has changed
+ * since the watch read it, the next reading finds a change. */
 static int make(void *context)
 {
     struct reload *r = context;
@@ -71,7 +71,8 @@ static int follow(struct reload *r, struct node_options_changes *changes)
     struct io_files files;
     unsigned level = r->in_force->log_level;
     bool replicas = replicas_differ(r);
-    io_files_fit(&r->fresh, &files); /* as at the start */
+    io_files_fit(&r->fresh, &files); /* lowers connections-max to the limit on open files, as at the
+                                      * start */
     int err = node_options_change(r->in_force, &r->fresh, &told, changes);
     if (err != 0)
         return err;
@@ -113,7 +114,8 @@ static void take(void *context)
     struct reload *r = context;
     struct io_watch *w = &r->watch;
     struct node_options_changes changes = {.waiting = w->made ? 0 : r->waiting};
-    bool tells = r->began || w->answers; /* the first reading repeats the start's */
+    bool tells = r->began || w->answers; /* the first reading repeats the reading at the start, so
+                                          * tells nothing unless SIGHUP requested it */
     if (w->made && (w->err = follow(r, &changes)) != 0)
         (void)snprintf(w->message, IO_FILE_MESSAGE, "%s", err_text(w->err));
     if (w->made)

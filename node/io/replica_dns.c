@@ -137,7 +137,7 @@ static void list(struct name *n, unsigned count)
     bool filled = entries != NULL && names != NULL;
     discover_hint(n->all->discover, n->source, n->lacks[0] != '\0' ? n->lacks : n->why);
     discover_lacks(n->all->discover, n->source, n->lacks);
-    if (filled) /* logs refusals */
+    if (filled) /* discover_list() logs refusals */
         round_end(n, discover_list(n->all->discover, n->source, entries, count,
                                    uv_now(n->all->loop)) == ERR_OK);
     free(entries);
@@ -240,15 +240,16 @@ static void on_v4(void *context, enum dns_status status, const char *why, const 
     char name[NODE_HOST_BYTES + 1];
     take(h, V4, status, why, found, count);
     dns_other_kind(name, h->host, full);
-    if (slice_equal_nocase(slice_of_cstr(name), SLICE("localhost"))) /* the engine must not count
+    if (slice_equal_nocase(slice_of_cstr(name), SLICE("localhost"))) /* 127.0.0.1 and ::1 are one
+                                                                      * engine, which must not count
                                                                       * twice */
         on_v6(h, DNS_NONE, "", NULL, NULL, 0);
     else if (dns_addresses(h->name->all->dns, name, true, on_v6, h) == NULL)
         on_v6(h, DNS_FAILED, err_text(ERR_NOMEM), NULL, NULL, 0);
 }
 
-/* Asks for the next hosts. Answers may come before the call returns; the loop in that call handles
- * them. */
+/* Asks for the addresses of the next hosts. A question that fails at once calls this function again
+ * from within the loop. The inner call does nothing, and the loop goes on. */
 static void ask_more(struct name *n)
 {
     if (n->asking)

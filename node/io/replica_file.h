@@ -12,8 +12,8 @@
 
 struct replica_file;
 
-/* Registers the source with `d` and reads the file for the first time. All is borrowed until
- * replica_file_free(). ERR_FULL, ERR_NOMEM. */
+/* Registers the source with `d` and reads the file for the first time. All arguments are borrowed
+ * until replica_file_free(). ERR_FULL, ERR_NOMEM. */
 MUST_USE int replica_file_open(struct replica_file **out, const char *path, struct discover *d,
                                struct io_watches *all);
 /* Called after the loop has ended, or never ran. Accepts NULL. */

@@ -95,7 +95,8 @@ int replica_kubernetes_check(const char *folder, char *message)
 
 /* --- requests ------------------------------------------------------------------------------- */
 
-/* Handles a header line; a blank line ends the head. */
+/* Handles a line of the head. The blank line at the end passes status and Retry-After to the
+ * source. */
 static size_t on_header(char *line, size_t one, size_t len, void *context)
 {
     struct source *s = context;
@@ -128,7 +129,7 @@ static void drop_request(struct source *s)
         curl_easy_cleanup(s->request);
     }
     s->request = NULL;
-    if (s->headers != NULL) /* the token */
+    if (s->headers != NULL) /* wipes the token */
         explicit_bzero(s->headers->data, strlen(s->headers->data));
     curl_slist_free_all(s->headers);
     s->headers = NULL;
@@ -173,7 +174,7 @@ static int set_up(struct source *s, const char *url, const char *ca)
     SET(CURLOPT_CA_CACHE_TIMEOUT, 0L); /* otherwise a new CA takes effect after a day */
     SET(CURLOPT_NOSIGNAL, 1L);
     SET(CURLOPT_QUICK_EXIT, 1L);               /* otherwise an exit waits for threads of look-ups */
-    SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L); /* from a proxy */
+    SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L); /* no heads of a proxy's answer to CONNECT */
     SET(CURLOPT_TCP_KEEPALIVE, 1L);
     SET(CURLOPT_TCP_KEEPIDLE, (long)REPLICA_KUBERNETES_KEEPALIVE_S);
     SET(CURLOPT_TCP_KEEPINTVL, (long)REPLICA_KUBERNETES_KEEPALIVE_S);

@@ -58,7 +58,7 @@ static const char *map_set(struct replica_map *map, struct slice key, struct sli
     if (!node_labels_known(key))
         return want_key;
     const char *wrong = node_labels_set(&map->labels, key, value);
-    if (wrong != NULL) /* no # is before a key */
+    if (wrong != NULL) /* in YAML no # comes before a key, so the words about # are left out */
         return wrong +
                (strncmp(wrong, after_hash, strlen(after_hash)) == 0 ? strlen(after_hash) : 0);
     if (slice_equal(key, SLICE("model")))

@@ -90,7 +90,7 @@ static void write_status(const struct shell *shell, char *out)
         *c = *c == '\n' ? ' ' : *c;
 }
 
-/* Returns true if the message was sent, or never can be. */
+/* Sends a message. Returns false if the message was not sent; a later tick then tries again. */
 static bool send_message(struct shell *shell, const char *message)
 {
     struct service *s = &shell->service;

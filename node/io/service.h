@@ -61,7 +61,7 @@ struct service {
 
 /* Reads the environment: NOTIFY_SOCKET, WATCHDOG_USEC, WATCHDOG_PID. */
 void service_open(struct service *s);
-/* Call from the loop under the watchdog's supervision. */
+/* Sends the messages that are due. Call from the loop, which the watchdog thereby supervises. */
 void service_tick(struct shell *shell, uint64_t now_ms);
 /* Returns true if a message is pending, or WATCHDOG=1 is frequent, so that the tick is needed
  * soon. */

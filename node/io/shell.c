@@ -66,8 +66,8 @@ static bool waits(const struct shell *shell)
     return any;
 }
 
-/* Sets the timer, which only moves forward. With replicas or requests, the timer is set once per
- * tick. */
+/* Sets the timer of the next tick, if the tick must come earlier than planned. With replicas or
+ * requests, the timer is set once per tick. */
 static void arm_tick(struct shell *shell)
 {
     uint64_t soonest = shell->ticked_ms + PROXY_TICK_MS;
@@ -113,8 +113,8 @@ static void on_tick(uv_timer_t *timer)
     arm_tick(shell);
 }
 
-/* Runs once in each turn of the loop, before the loop sleeps, and after the gossip's handle, which
- * started later. */
+/* Runs once in each turn of the loop, before the loop sleeps, and after the gossip's handle. libuv
+ * runs the handle first that started last. */
 static void on_prepare(uv_prepare_t *handle)
 {
     struct shell *shell = handle->data;

@@ -59,7 +59,7 @@ struct shell {
     const struct io_files *files; /* limits on open files */
     struct node *node;
     struct log *log;
-    struct io_watches watches;  /* the watched files; `log` in it is set */
+    struct io_watches watches;  /* the watched files; watches.log is set before shell_start() */
     struct node_router *router; /* owned by `node`, as are `proxy` and `admin` */
     struct proxy *proxy;
     struct admin *admin;
@@ -122,7 +122,8 @@ MUST_USE int shell_start(struct shell *shell, struct node *node);
  * call ends the loop at once. */
 void shell_drain(struct shell *shell, bool delayed);
 
-/* Frees the rest after the loop has ended. */
+/* Stops and frees everything that is open. Call after the loop has ended; runs the loop once more
+ * to close the handles. */
 void shell_close(struct shell *shell);
 
 /* Writes the Prometheus text of the whole node (metrics.c). */

@@ -18,8 +18,8 @@ struct sources {
     struct replica_file *files[NODE_SOURCES_MAX];
 };
 
-/* Takes the replicas of --replica. Refuses a too long name here, so that the others are still
- * taken. */
+/* Takes the replicas of --replica. If a name is too long, logs the name and refuses the whole list
+ * with ERR_RANGE. */
 static int take_settings(struct shell *shell)
 {
     const struct node_strings *list = &shell->options->replica;

@@ -47,8 +47,8 @@ struct state_dir {
     struct node_keep *keep;
     struct writing writing;
     uint64_t next_ms, began_ms, loop_ns;
-    uv_mutex_t ending; /* of the pool's thread and the last write: decides which file is renamed
-                        * last */
+    uv_mutex_t ending; /* held while `ended` changes or the pool's thread renames a file: after the
+                        * last file of state_dir_stop() no other is renamed */
     bool ended;
     /* --- for metrics --- */
     bool failed; /* the last attempt failed */
@@ -331,7 +331,8 @@ static void on_worked(uv_work_t *work, int status)
         return;
     uint64_t now = shell_now_ms(d->shell), rate_ms = w->bytes * 1000 / STATE_DIR_BYTES_S;
     d->all_loop_ns += d->loop_ns;
-    if (w->error != ESTALE) /* the clock was set back: the next file has another state */
+    if (w->error != ESTALE) /* ESTALE is no failure: the clock was set back during the writing, and
+                             * the next file has the new state */
         note(d, w, now);
     d->next_ms = d->began_ms + (rate_ms > STATE_DIR_PAUSE_MS ? rate_ms : STATE_DIR_PAUSE_MS);
 }

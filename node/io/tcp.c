@@ -84,7 +84,8 @@ static void on_written(uv_write_t *request, int status)
 
 /* Linux returns EADDRNOTAVAIL if no local port is left, and also if this machine has no source
  * address (IPv6 turned off). Only the first is a shortage. A UDP socket shows the difference: it
- * needs a source address too, but UDP has separate ports. */
+ * needs a source address too, but UDP has separate ports. Returns true if this machine has a source
+ * address for `to`. */
 static bool has_source(const struct sockaddr *to)
 {
     socklen_t len =
@@ -97,7 +98,8 @@ static bool has_source(const struct sockaddr *to)
     return found;
 }
 
-/* Converts to the errors of struct net_actions; `to` NULL: no longer available. */
+/* Converts an error of libuv to an error of struct net_actions. `to` is the address of the failed
+ * connection; NULL: not known. */
 static int error_of(int err, const struct sockaddr *to)
 {
     switch (err) {
@@ -189,7 +191,7 @@ int tcp_connect(void *context, struct net_host *host, unsigned address, struct n
     (void)uv_tcp_nodelay(&s->tcp, 1);
     const struct sockaddr *to = names_address(host, address);
     int err = uv_tcp_connect(&s->connect, &s->tcp, to, on_connect);
-    if (err == 0) { /* there is no socket earlier */
+    if (err == 0) { /* from now on there is a socket */
         uv_os_fd_t fd;
         if (uv_fileno((const uv_handle_t *)&s->tcp, &fd) == 0)
             watch_peer(fd, NET_SILENT_MS);

@@ -280,7 +280,8 @@ static void write_counts(const struct tls *t, struct prometheus *p, const char *
     }
 }
 
-/* Begins the family with the first series. */
+/* Writes the series of a certificate. If this is the first series, writes the family's name and
+ * help before it, and sets `*any`. */
 static void write_expiry(struct prometheus *p, const struct io_file *file, const SSL_CTX *ctx,
                          bool *any)
 {

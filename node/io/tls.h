@@ -32,7 +32,8 @@ enum {
     TLS_CA_BYTES_MAX = 4 << 20,   /* longest file of CAs */
     TLS_TICKET_KEYS_MAX = 16,     /* most keys in the file of ticket keys */
     TLS_SESSION_S = 7200,         /* lifetime of a session for resumption */
-    TLS_REPLICA_SLOW_MS = 1000,   /* a handshake abandoned after this time was too slow */
+    TLS_REPLICA_SLOW_MS = 1000,   /* a replica's handshake that is given up after this time counts
+                                   * as a timeout */
     TLS_FAILURES_LOG_MS = 60000,  /* interval of log lines on the same kind of failure */
 };
 
@@ -55,7 +56,7 @@ void tls_free(struct tls *t);
 /* Returns the number of sets of files now unusable. */
 unsigned tls_files_refused(const struct tls *t);
 void tls_metrics(const struct tls *t, struct prometheus *p);
-/* Adds expired certificates, and those about to expire, to the list. */
+/* Adds the ports' certificates that have expired, or will in two weeks, to the list. */
 void tls_attention(const struct tls *t, struct admin_attention_list *list);
 
 /* --- replicas -------------------------------------------------------------------------------- */

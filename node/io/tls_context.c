@@ -62,7 +62,7 @@ static int choose_certificate(SSL *ssl, int *alert, void *context)
             }
         }
     }
-    return SSL_TLSEXT_ERR_OK; /* the first certificate */
+    return SSL_TLSEXT_ERR_OK; /* no certificate has the name: the first certificate */
 }
 
 static SSL_CTX *server_context(void)
@@ -106,7 +106,7 @@ void *tls_server_make(struct io_watch *w)
             return NULL;
         }
     }
-    ERR_clear_error(); /* from optional steps of OpenSSL */
+    ERR_clear_error(); /* drops the errors of optional steps of OpenSSL */
     return server;
 }
 
@@ -177,7 +177,7 @@ void *tls_client_make(struct io_watch *w)
     SSL_CTX *ctx = client_context();
     if (ctx == NULL)
         return tls_pem_fail(&at[0], message, "OpenSSL cannot make a context for it");
-    bool cas = w->count % 2 == 1; /* before the certificate and key, if any */
+    bool cas = w->count % 2 == 1; /* CAs come first, before the certificate and key, if any */
     bool good = cas ? tls_pem_cas(ctx, &at[0], buf_slice(&texts[0]), message)
                     : SSL_CTX_set_default_verify_paths(ctx) == 1;
     unsigned pair = cas ? 1 : 0;

@@ -51,7 +51,8 @@ bool tls_host_prepare(struct tls_host *host, SSL *ssl)
     else
         good = SSL_set1_host(ssl, name) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
     SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-    /* Trust under other CAs must be checked again. */
+    /* After a change of the CAs, the certificate must be checked again, so no session is
+     * resumed. */
     if (host->session != NULL && host->version != host->all->client_version)
         forget(host);
     if (good && host->session != NULL)

@@ -87,7 +87,8 @@ void tls_tickets_drop(void *made);
 MUST_USE int tls_tickets_own(struct tls_tickets *tickets);
 void tls_tickets_tick(struct tls_tickets *tickets, uint64_t now_ms);
 void tls_tickets_free(struct tls_tickets *tickets);
-/* OpenSSL's callback. */
+/* OpenSSL's callback for a ticket: sets up encryption and MAC with the key. Returns 1, 2 (an old
+ * key: send a new ticket), 0 (unknown key), or -1 after an error. */
 MUST_USE int tls_tickets_key(SSL *ssl, unsigned char *name, unsigned char *iv,
                              EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac, int seal);
 
@@ -177,7 +178,7 @@ struct tls_stream {
     bool peer_done; /* close_notify was received */
     bool finished;  /* tls_finish() was called */
     bool flushing;  /* `flush` is under way */
-    bool telling;   /* `written` is due for the queued pieces */
+    bool telling;   /* the event `written` for the queued pieces has not been reported yet */
     struct tls_link due, shake;
     uint64_t since_ms;
 

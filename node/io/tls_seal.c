@@ -177,7 +177,7 @@ ptrdiff_t tls_write(struct tcp_stream *tcp, const struct slice *pieces, unsigned
 
 /* --- queued pieces ---------------------------------------------------------------------------- */
 
-/* Skips bytes already sealed. */
+/* Skips the queued bytes that are already sealed (`ahead`). */
 static void skip_ahead(struct tls_stream *s)
 {
     while (s->ahead > 0 && s->queued_at < s->queued_count) {

@@ -141,7 +141,7 @@ void tls_stream_fail(struct tls_stream *s, enum tls_failure why, const char *det
     void *owner = s->tcp->stream.owner;
     tls_link_remove(s, &s->shake);
     tls_link_remove(s, &s->due);
-    tls_seal_control(s); /* the alert */
+    tls_seal_control(s); /* sends the alert */
     s->state = TLS_BROKEN;
     if (!told)
         tls_failure_note(s, why, detail);
@@ -185,7 +185,7 @@ static void refuse_plaintext(struct tls_stream *s)
 
 /* --- input ------------------------------------------------------------------------------------ */
 
-/* Passes the balancer's header to the owner; TLS follows. */
+/* Passes the load balancer's PROXY header to the owner, once the header is whole. TLS follows. */
 static void take_header(struct tls_stream *s)
 {
     struct http_proxy_header header;
@@ -258,7 +258,7 @@ static void shake(struct tls_stream *s)
         tls_stream_fail(s, tls_failure_of(s), NULL);
 }
 
-/* Like SSL_get_error(), but ignoring errors of other streams. */
+/* Like SSL_get_error(), but ignores errors of other streams in OpenSSL's queue. */
 static int why_not_read(struct tls_stream *s, int answer)
 {
     if (SSL_want_read(s->ssl))

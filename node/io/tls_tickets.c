@@ -75,7 +75,8 @@ int tls_tickets_own(struct tls_tickets *tickets)
     return RAND_priv_bytes((unsigned char *)tickets->keys, KEY_BYTES) == 1 ? 0 : ERR_NOMEM;
 }
 
-/* The former key still opens older tickets during their lifetime. */
+/* Replaces the router's own key every TLS_SESSION_S. The former key still opens older tickets
+ * during their lifetime. */
 void tls_tickets_tick(struct tls_tickets *tickets, uint64_t now_ms)
 {
     if (tickets->changed_ms == 0)
@@ -115,7 +116,7 @@ int tls_tickets_key(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER
     const struct tls_tickets *tickets = &tls_stream_of(ssl)->all->tickets;
     const struct tls_ticket_key *key = seal ? &tickets->keys[0] : find(tickets, name);
     if (key == NULL)
-        return 0; /* a full handshake */
+        return 0; /* unknown key: a full handshake follows */
     if (seal) {
         memcpy(name, key->name, sizeof key->name);
         if (RAND_bytes(iv, EVP_CIPHER_get_iv_length(tickets->aes)) != 1)

@@ -7,7 +7,8 @@
 #include "base/version.h"
 #include "node/io/curl_loop.h"
 
-enum { UPLOAD_BYTES = 512 << 10 }; /* a batch in few writes: each takes a turn of the loop */
+/* Large, so that a batch takes few writes: each takes a turn of the loop. */
+enum { UPLOAD_BYTES = 512 << 10 };
 
 struct trace_export {
     struct trace *trace;
@@ -18,7 +19,7 @@ struct trace_export {
     struct buf url;
     bool posting;
     size_t answer_bytes;
-    uv_timer_t limit;            /* of the flush */
+    uv_timer_t limit;            /* time limit of the flush */
     void (*done)(void *context); /* NULL: no flush is under way */
     void *done_context;
     char error[CURL_ERROR_SIZE];

@@ -49,7 +49,7 @@ static void reading(struct io_watch *w, bool counts)
     }
 }
 
-/* `says`: log errors. */
+/* Handles a reading that counts, in the loop. `says`: logs errors. */
 static void take(struct io_watch *w, bool says)
 {
     if (w->exposed != NULL && w->readable != NULL && !w->warned)

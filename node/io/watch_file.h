@@ -35,11 +35,12 @@ struct io_watch {
     const char *readable, *refused; /* names of the events; NULL: not logged */
     struct io_file files[IO_WATCH_FILES_MAX];
     unsigned count; /* number of files */
-    /* Called in the thread if `texts` is new, or was requested. After an error writes `message` and
-     * returns a negative error. */
+    /* Parses `texts` into an object. Called in the thread if the texts are new, or if
+     * io_watch_ask() requested the reading. After an error writes `message` and returns a negative
+     * error. */
     int (*make)(void *context);
     /* Called in the loop, for each reading that counts. If this sets `err` and `message`, make() is
-     * called again. */
+     * called again with the next reading. */
     void (*taken)(void *context);
     void *context;
 

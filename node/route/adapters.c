@@ -6,7 +6,8 @@
 #include "node/replica/constants.h"
 #include "node/route/router_internal.h"
 
-/* 32 bits, as reported. With some thousands of adapters, a rare collision does no harm. */
+/* The number of an adapter: a hash of the name, with 32 bits as in load reports, never 0. With some
+ * thousands of adapters, a rare collision does no harm. */
 static uint32_t adapter_named(const struct node_router *r, struct slice name)
 {
     return (uint32_t)hash64(&r->common->secret, name.at, name.len) | 1;
@@ -82,7 +83,8 @@ bool node_router_adapter_held(const struct node_router *r, uint32_t adapter)
     return false;
 }
 
-/* Loading another copy of an adapter evicts an adapter here. This counts as another load. */
+/* If some candidate has the adapter, loading another copy here evicts an adapter that is needed
+ * here later. The cost includes this later load. */
 struct node_adapter_cost node_router_adapter_cost(const struct node_router *r, unsigned k,
                                                   const struct node_size *size, uint64_t now_ms)
 {

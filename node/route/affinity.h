@@ -20,7 +20,8 @@ enum { NODE_AFFINITY_MAX = 65536 }; /* entries of a router: 1 MiB */
 
 struct node_affinity;
 
-/* 16 bytes an entry; capacity is rounded up to a power of two. ERR_NOMEM. */
+/* Creates a table with 16 bytes for each entry; `capacity` is rounded up to a power of two.
+ * ERR_NOMEM. */
 MUST_USE int node_affinity_create(struct node_affinity **out, const struct hash_secret *secret,
                                   uint32_t capacity);
 void node_affinity_destroy(struct node_affinity *a);
@@ -32,7 +33,7 @@ void node_affinity_put(struct node_affinity *a, struct slice id, unsigned replic
 /* Number of entries replaced by newer ids so far. */
 uint64_t node_affinity_evicted(const struct node_affinity *a);
 
-/* The replica that made the response, or -1. An answer from another router is stored in the
+/* The replica that made the response, or -1. A replica found in the shared state is stored in the
  * table. */
 MUST_USE int node_affinity_get(struct node_affinity *a, struct slice id);
 /* The replica that made the response, or -1. Stores nothing. */

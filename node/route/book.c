@@ -6,7 +6,8 @@
 #include "node/route/router_internal.h"
 #include "node/route/shade.h"
 
-enum { RATE_SAMPLES_MIN = 8 }; /* with fewer samples of the rate, a predicted TTFT is a guess */
+/* With fewer samples of the prefill rate, a decision has no predicted TTFT. */
+enum { RATE_SAMPLES_MIN = 8 };
 
 static uint32_t to_u32(double x)
 {
@@ -93,7 +94,8 @@ static int book(struct node_router *r, unsigned index, const struct node_work *w
     return ERR_OK;
 }
 
-/* A failed retry does not count: the client gets the last attempt's answer. */
+/* Counts a request that found no replica; returns `err`. Waiting requests do not count, and neither
+ * do failed retries, whose clients get the last attempt's answer. */
 static int unroutable(struct node_router *r, const struct node_replica_set *excluded, int err)
 {
     if (err == ERR_AGAIN || err == ERR_EXISTS)
@@ -159,7 +161,7 @@ int node_router_place_by_load(struct node_router *r, const struct node_request *
     bare.body_bytes = 0;
     struct node_size size;
     struct node_need need = node_router_need(r, request);
-    need.least = 0; /* a batch may have several prompts */
+    need.least = 0; /* a batch may have several prompts, and each needs a context of its own */
     int err = node_router_evaluate(r, &bare, &need, excluded, false, now_ms, &size);
     if (err != ERR_OK)
         return unroutable(r, excluded, err);

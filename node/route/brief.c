@@ -87,7 +87,7 @@ static void put_cache(struct json_writer *w, const struct node_router *r, unsign
     json_put_cstr(w, "cache_from", node_router_cache_source(r, number));
     json_put_u64(w, "prompt_tokens", told->prompt);
     json_put_u64(w, "cached_tokens", told->cached);
-    /* share of the cache in use, from the replica's metrics */
+    /* the share of the KV cache in use, from the replica's metrics */
     json_put_double(w, "usage", k->scraped_ms != 0 ? k->scrape.cache_usage : NAN);
 }
 
@@ -129,8 +129,8 @@ static bool is_shown(const struct node_replica *k)
     return !k->absent && k->rank.ranks == 0;
 }
 
-/* The standing of a replica as a number. 0: the replica is not shown. While the number is
- * unchanged, readers can wait for the replica's row. Sets `well`: true if the replica is well. */
+/* The standing of a replica as a number. 0: the replica is not shown. Readers with a row of the
+ * same number can wait for the replica's next row. Sets `well`: true if the replica is well. */
 static uint16_t standing_code(const struct node_router *r, unsigned number, uint64_t now_ms,
                               bool *well)
 {

@@ -14,13 +14,13 @@ void node_router_answered(const struct node_router *r, uint64_t *prompt, uint64_
  * prompt tokens and cached tokens. */
 void node_router_counts_write(const struct node_router *r, struct json_writer *w);
 
-/* The state of readers that get all frames. Zeroed: the readers have no rows. */
+/* The rows that the readers have, if they get all frames. Zeroed: no rows. */
 struct node_brief_reader {
     unsigned next;                     /* the first slot of the next frame */
     uint16_t codes[NODE_REPLICAS_MAX]; /* each slot's standing in the last frame with the slot */
 };
 
-/* Both write members of an open object:
+/* Both functions write fields into an open JSON object:
  *
  *   replicas       rows, each with its slot, at most `most`
  *   replicas_span  [from, to]: `replicas` has the rows of all slots with from <= slot < to
@@ -28,7 +28,7 @@ struct node_brief_reader {
  *   replica_count  replicas that may be chosen, whether a row shows them or not
  *   replicas_well  replicas that are up or not probed yet, and neither avoided nor asleep
  *
- * Beliefs are recounted first. */
+ * Both recount the believed cache contents first. */
 
 /* The first frame of a reader: slots from 0 on. */
 void node_router_brief_write(struct node_router *r, unsigned most, uint64_t now_ms,

@@ -28,7 +28,7 @@ static double foreign_queue_s(const struct node_slot *s, const struct node_under
 }
 
 /* True if the optimistic belief of an idle replica applies (node/replica/fleet.h): the replica
- * computes no prompt, or, with few samples, has nothing under way. */
+ * computes no prompt. A replica with few samples must also have no request under way. */
 static bool is_tried(const struct node_replica *k, const struct node_under_way *all)
 {
     bool computes = k->load.prefill_tokens + k->load.remote.prefill_tokens > 0;
@@ -36,9 +36,9 @@ static bool is_tried(const struct node_replica *k, const struct node_under_way *
            (all->requests <= 0 || k->shown.rate.samples > RULE(FEW));
 }
 
-/* A replica with few samples is believed to be no faster than the present prompt shows. Without
- * this, the router would place more prompts behind that prompt until the first byte
- * (docs/adr/0042). */
+/* The believed prefill rate. A replica with few samples is believed to be no faster than the prompt
+ * that it computes now (`head`) shows. Without this, the router would place more prompts behind
+ * that prompt until the first byte (docs/adr/0042). */
 static double rate_shown(const struct node_replica *k, const struct node_head *head,
                          const struct node_under_way *all, uint64_t now_ms)
 {
@@ -51,10 +51,11 @@ static double rate_shown(const struct node_replica *k, const struct node_head *h
     return shown / head->since_s;
 }
 
-/* A prompt that takes more than twice the expected time, and LATE_S more, is late for another
- * reason, and for an unknown time. The guess is that the delay lasts as long again, as for all
- * waits of unknown cause. LATE_S covers engine time outside the computation, such as for a
- * tokenizer, and the delay of other routers' reports. */
+/* The further delay to expect from the prompt that the replica computes now (`head`). A prompt that
+ * takes more than twice the expected time, and LATE_S more, is late for another reason, and for an
+ * unknown time. The guess is that the delay lasts as long again, as for all waits of unknown cause.
+ * LATE_S covers engine time outside the computation, such as for a tokenizer, and the delay of
+ * other routers' reports. */
 static double late_s(const struct node_head *head, double rate)
 {
     if (LEFT_OUT(LATE))
@@ -94,7 +95,8 @@ static double times_slower(const struct node_replica *k, const struct node_size 
                : times;
 }
 
-/* Also stores the load under way at each candidate. */
+/* Computes the means and the longest normal step. Stores the load under way at each candidate in
+ * r->under_way. */
 static struct typical typical_of(struct node_router *r, uint64_t now_ms)
 {
     struct typical t = {.step_s = INFINITY};
@@ -109,7 +111,8 @@ static struct typical typical_of(struct node_router *r, uint64_t now_ms)
         t.step_s = number_min(t.step_s,
                               node_believed_step_s(&r->replicas[r->candidates[i].replica].believed,
                                                    t.context_tokens));
-    /* With many requests, a step without context is extrapolated far from all samples. */
+    /* With many requests the limit is higher, because a step without context is then extrapolated
+     * far from all samples. */
     double crowded = number_min(t.requests / RULE(CROWD), 1);
     t.step_s *= RULE(SLIGHTLY) + crowded * (RULE(CLEARLY) - RULE(SLIGHTLY));
     return t;
@@ -135,8 +138,9 @@ static double copied_of(const struct node_router *r, double held_blocks,
     return number_min(number_max(beyond, 0), uncached_tokens);
 }
 
-/* Requests expected to follow: the number that came within the last period as long as the copy
- * takes to compute. Each other router is assumed to have the same number. */
+/* Requests expected to need the prefix during the next `copied_s` seconds, in which this copy is
+ * computed: as many as in the last `copied_s` seconds. Each other router is assumed to have the
+ * same number. */
 static double followers_of(const struct node_router *r, double copied_s, uint64_t now_ms)
 {
     if (copied_s <= 0 || LEFT_OUT(FOLLOWERS))

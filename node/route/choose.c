@@ -1,7 +1,7 @@
 /* The rule: chooses the candidate that gets a request.
  *
  *   1. What does the request cost at each candidate, in seconds, for all requests (cost.h)?
- *   2. If a request may find no room at a replica, short steps there do not count.
+ *   2. If a request may find no room at a replica, shorter steps there are no advantage.
  *   3. If a slow replica is due, the request goes there, whatever the cost (due.h).
  *   4. If not, the policy chooses. cache_aware takes the cheapest replica, or among equally good
  *      replicas the least busy (policy/cache_aware.c). Other policies ignore steps 1 to 3.
@@ -17,7 +17,8 @@
 #include "node/route/due.h"
 #include "node/route/router_internal.h"
 
-/* Aborts if a cost is not a finite number: a comparison with it would choose the wrong replica. */
+/* Computes the cost, without the terms that a simulation leaves out (LEFT_OUT). Aborts if the cost
+ * is not a finite number, because a comparison would then choose the wrong replica. */
 static struct node_cost cost_of(struct node_cost_input *in)
 {
     if (LEFT_OUT(DISPLACED))
@@ -103,7 +104,8 @@ unsigned node_router_choose(struct node_router *r, const struct node_request *re
 {
     unsigned count = r->candidate_count, chosen = count;
 
-    /* 1. The cost at each candidate. If the policy needs no costs, only explain.c asks for them. */
+    /* 1. The cost at each candidate. If the policy needs no costs, only explain.c and shadow mode
+     * ask for them. */
     for (unsigned i = 0; r->has_costs && i < count; i++)
         r->candidates[i].cost = cost_of(&r->candidates[i].meets);
 

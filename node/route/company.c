@@ -34,8 +34,9 @@ static bool is_one_process(const struct node_router *r)
     return i == r->candidate_count;
 }
 
-/* True if the candidates are the last replica that can serve, and the replica is in use, even if
- * idle just now. A suspect must not endanger such a replica. */
+/* For a request that must be alone: true if all candidates are one replica, the last that can
+ * serve, and the replica is in use, even if idle just now. A suspect must not endanger such a
+ * replica. */
 static bool is_the_last_in_use(const struct node_router *r, const struct node_request *request,
                                uint64_t now_ms)
 {
@@ -47,10 +48,10 @@ static bool is_the_last_in_use(const struct node_router *r, const struct node_re
 
 enum { COMPANY_OTHERS_TURN = 1, COMPANY_BUSY = 2, COMPANY_KEPT = 4 };
 
-/* How far the other requests at the replica violate request->company; 0: not at all. A suspect that
- * cannot be alone at least avoids other suspects. `kept` shows this router's suspects. To avoid
- * other routers' suspects, the router prefers replicas where no other router goes first. Each
- * replica has a different order of routers. */
+/* A number that says how far the other requests at the replica violate request->company; 0: not at
+ * all. A suspect that cannot be alone at least avoids other suspects. `kept` shows this router's
+ * suspects. To avoid other routers' suspects, the router prefers replicas where no other router
+ * goes first. Each replica has a different order of routers. */
 static unsigned company_at(const struct node_router *r, unsigned replica,
                            const struct node_request *request)
 {

@@ -22,8 +22,9 @@
  *
  * Queue and decode, the parts that depend on work under way, are divided by the replica's weight. n
  * requests with K tokens of context are in flight there; o tokens of output are expected; b is the
- * time that each token of context adds to a decode step. The terms in struct node_cost are without
- * W and V; total_s includes the weights. */
+ * time that each token of context adds to a decode step; `in` is the number of prompt tokens;
+ * `more` is step_more_s below. The terms in struct node_cost are without W and V; total_s includes
+ * the weights. */
 #ifndef NODE_ROUTE_COST_H
 #define NODE_ROUTE_COST_H
 
@@ -38,12 +39,12 @@ struct node_cost_input {
     double requests_typical; /* m */
     double context_tokens;   /* K */
     double tokens_per_s;     /* prefill rate, > 0 */
-    double copied_tokens;    /* uncached tokens that some replica is known to have */
+    double copied_tokens;    /* uncached tokens of the prompt that another candidate has cached */
     double followers;        /* f: requests expected to need these tokens while they are computed
                               * (docs/adr/0043) */
     double step_context_s;   /* b */
-    double step_more_s;      /* time by which a step is clearly longer than at the fastest
-                              * replica */
+    double step_more_s;      /* time by which a step exceeds the longest step that counts as normal
+                              * (candidate.c); 0: normal */
     double displaced_weight;
     double decode_weight;
     double weight;     /* the replica's weight, > 0 */

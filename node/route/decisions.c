@@ -34,7 +34,7 @@ struct entry {
     uint64_t prompt_tokens, cached_tokens, output_tokens;
     struct text id, model, alias;
     bool ended;
-    bool last; /* the request's last attempt; `result` is the request's */
+    bool last; /* this was the request's last attempt, and `result` is the request's result */
     enum node_result result;
     uint64_t ended_ms;
     struct node_decision_end end;
@@ -262,7 +262,7 @@ void node_candidate_write(const struct node_candidate *c, bool costs, bool all,
         double value = *(const double *)((const char *)c + figures[i].offset);
         if (all)
             json_put_double(w, figures[i].key, value);
-        else if (!figures[i].detail) /* NaN: null */
+        else if (!figures[i].detail) /* NaN is written as null */
             json_put_double(w, figures[i].key, costs ? rounded(value) : NAN);
     }
     json_put_bool(w, "due", costs && c->is_due);
@@ -284,7 +284,7 @@ static struct slice name_of(const struct node_router *r, const struct row *row)
     return name_at(r, row->candidate.replica, row->era);
 }
 
-/* null while the attempt is under way. */
+/* Writes the outcome; null while the attempt is under way. */
 static void put_outcome(struct json_writer *w, const struct entry *e)
 {
     const struct node_decision_end *end = &e->end;
@@ -305,8 +305,8 @@ static void put_outcome(struct json_writer *w, const struct entry *e)
     json_object_end(w);
 }
 
-/* The row of another replica: the one with most of the prompt cached, or with `cheapest` the
- * cheapest. */
+/* A row other than the chosen replica's: with `cheapest` the cheapest replica's, otherwise that of
+ * the replica with most of the prompt cached. */
 static struct node_reason_row other_row(const struct node_router *r, const struct entry *e,
                                         bool cheapest)
 {
@@ -427,7 +427,8 @@ static bool matches(const struct entry *e, const struct node_router *r,
            is_named(&e->alias, q->model, NODE_DECISION_NAME_BYTES);
 }
 
-/* The next matching entry beyond this place; NULL: none. */
+/* The matching entry with the lowest place beyond `beyond`; NULL: none. The query's order says if
+ * places are numbers or changes. */
 static const struct entry *next(const struct node_decisions *d, const struct node_router *r,
                                 const struct node_decisions_query *q, uint64_t beyond,
                                 uint64_t now_ms)
@@ -441,7 +442,8 @@ static const struct entry *next(const struct node_decisions *d, const struct nod
     return found;
 }
 
-/* The place beyond which the last q->count matching entries are, or all if fewer match. */
+/* The number beyond which the last q->count matching entries are, or all matching entries if there
+ * are fewer. */
 static uint64_t last_beyond(const struct node_decisions *d, const struct node_router *r,
                             const struct node_decisions_query *q, uint64_t now_ms)
 {

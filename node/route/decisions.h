@@ -4,9 +4,9 @@
  * keeps a sample, and all retries. Prompts are not kept, except for the size. Request ids, model
  * names and aliases are cut at the limits below.
  *
- * Each entry has a number, from 1 on. A single counter gives each new entry a `change`, and another
- * `change` when the outcome is known. A reader asks for all changes beyond the last `change` seen,
- * and so misses no entry of the ring. */
+ * Each entry has a number, from 1 on. A single counter gives each new entry a `change`, and a
+ * higher `change` when the attempt's outcome and the request's result are known. A reader asks for
+ * all changes beyond the last `change` seen, and so misses no entry of the ring. */
 #ifndef NODE_ROUTE_DECISIONS_H
 #define NODE_ROUTE_DECISIONS_H
 
@@ -57,7 +57,7 @@ struct node_decisions_query {
                        * answer without a stream, the whole answer */
 };
 
-/* ERR_NOMEM. */
+/* Creates an empty ring. ERR_NOMEM. */
 MUST_USE int node_decisions_create(struct node_decisions **out);
 void node_decisions_destroy(struct node_decisions *d);
 /* The router records decisions in `d` from now on. `d` is borrowed; NULL: records none. */
@@ -79,7 +79,8 @@ uint64_t node_decisions_made(const struct node_decisions *d);
 bool node_decisions_ended(const struct node_decisions *d, uint64_t number);
 
 /* Writes an array of the entries selected by the query. `unix_ms` is the present Unix time. Returns
- * the last change in the array: `beyond` of the next query by changes. */
+ * `beyond` for the next query by changes: the last change in the array, or after a query in another
+ * order the last change of all. */
 uint64_t node_decisions_write(const struct node_decisions *d, const struct node_router *r,
                               const struct node_decisions_query *query, uint64_t now_ms,
                               uint64_t unix_ms, struct json_writer *w);

@@ -6,7 +6,8 @@
 #include "node/discover/discover.h"
 #include "node/route/router.h"
 
-/* Names, drains and forgets replicas of `r`, which is borrowed as long as the host is used. */
+/* Returns the calls with which node/discover names, drains and forgets replicas of `r`. `r` is
+ * borrowed as long as the calls are used. */
 struct discover_host node_router_discover_host(struct node_router *r);
 
 /* The sources are borrowed until the router is destroyed. They use node_router_discover_host().

@@ -9,7 +9,8 @@ static double speed_of(const struct node_candidate *c)
     return c->believed_per_s * c->weight;
 }
 
-/* Limits for a due replica, relative to the cheapest replica, and all replicas' recent work. */
+/* Limits for a due replica. Most follow from the cheapest replica, placed_each from all replicas'
+ * recent work. */
 struct measure {
     double slow;         /* prefill rate below which a replica is slow */
     double slow_max_s;   /* longest time to compute the uncached part */

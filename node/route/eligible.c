@@ -1,11 +1,11 @@
-/* Selects the candidates for a request: well replicas that serve the model, have a long enough
- * context and room, and are not excluded. */
+/* Selects the candidates for a request. Of the replicas that serve the model, have a long enough
+ * context and are not excluded, these are the replicas in the best standing that have room. */
 #include "base/check.h"
 #include "base/err.h"
 #include "node/route/router_internal.h"
 
-/* The replicas to take among those of equal health: well and known to accept such requests
- * (PROVEN), all well (GOOD), all that work (SPARE), or all. */
+/* The replicas to take among those of equal health: the well replicas known to accept such requests
+ * (PROVEN), all well replicas (GOOD), all replicas that work (SPARE), or all (ALL). */
 enum takes { TAKES_PROVEN, TAKES_GOOD, TAKES_SPARE, TAKES_ALL };
 
 /* True if the replica works, even in slow start, so that a request goes there rather than wait. A
@@ -47,7 +47,8 @@ bool node_router_model_up(struct node_router *r, const struct node_request *requ
     return false;
 }
 
-/* Returns true if there are candidates, even if all are at the limit. */
+/* Collects the candidates of this health, without those at replica_requests_max. Returns true if
+ * there are any, with or without room. */
 static bool candidates_collect(struct node_router *r, const struct node_replica_set *serving,
                                const struct node_request *request,
                                const struct node_replica_set *excluded, enum node_health health,
@@ -82,7 +83,8 @@ static int candidates_among(struct node_router *r, const struct node_replica_set
                    {NODE_HEALTH_UP, TAKES_SPARE},     {NODE_HEALTH_UP, TAKES_ALL},
                    {NODE_HEALTH_UNKNOWN, TAKES_GOOD}, {NODE_HEALTH_UNKNOWN, TAKES_SPARE},
                    {NODE_HEALTH_UNKNOWN, TAKES_ALL}};
-    /* A replica that accepts such requests is the best judge of a rejection. */
+    /* A rejected request goes to a proven replica first: a replica that accepts such requests is
+     * the best judge of a rejection. */
     for (unsigned i = request->rejected ? 0 : 1; i < ARRAY_LEN(choices); i++) {
         if (!candidates_collect(r, serving, request, excluded, choices[i].health, choices[i].takes,
                                 now_ms))

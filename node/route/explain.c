@@ -14,7 +14,7 @@
 
 enum { NAMES_SHOWN_MAX = 16 }; /* models shown for each replica */
 
-/* null: unknown. */
+/* Writes the replica's context length in tokens; null: unknown. */
 static void put_context(struct json_writer *w, const struct node_router *r, unsigned replica)
 {
     uint32_t context = node_router_context(r, replica);
@@ -49,7 +49,8 @@ static enum node_health health_of(const struct node_router *r, const struct node
 
 enum { WHY_BYTES = NODE_STANDING_TEXT_BYTES };
 
-/* NULL: the router may ask the replica for the model. */
+/* The reason why the router does not ask the replica for the model, a literal; NULL: the router may
+ * ask. */
 static const char *why_not_of_model(const struct node_router *r, unsigned replica,
                                     const struct node_request *request, uint64_t now_ms)
 {
@@ -109,7 +110,7 @@ static const char *why_left_out(const struct node_router *r, unsigned replica,
     return why_not_asked(r, replica, request, room);
 }
 
-/* Replicas left out of the choice, and why. */
+/* Writes the replicas left out of the choice, with the reasons. */
 static void explain_left_out(struct json_writer *w, const struct node_router *r,
                              const struct node_request *request, uint64_t now_ms)
 {
@@ -127,7 +128,7 @@ static void explain_left_out(struct json_writer *w, const struct node_router *r,
     json_array_end(w);
 }
 
-/* The believed rendering of the prompt by engines, and the source of this belief. */
+/* Writes the believed rendering of the prompt by engines, and the source of this belief. */
 static void explain_rendering(struct json_writer *w, struct node_router *r,
                               const struct node_request *request)
 {
@@ -138,7 +139,8 @@ static void explain_rendering(struct json_writer *w, struct node_router *r,
     };
     char text[256];
     struct node_rendered shown = request->rendered;
-    if (shown.key == 0) /* another router asks */
+    if (shown.key == 0) /* another router sent the request, or all engines render the prompt
+                         * alike */
         node_router_render_shown(r, request->model, &shown);
     json_put_object(w, "rendering");
     /* empty: the prompt counts as sent */
@@ -152,7 +154,7 @@ static void explain_rendering(struct json_writer *w, struct node_router *r,
     json_object_end(w);
 }
 
-/* The policy's present choice. Restores the state changed by a choice. */
+/* The replica that the policy would choose now. Restores the state that a choice changes. */
 static unsigned would_choose(struct node_router *r, const struct node_request *request,
                              const struct node_policy *policy)
 {
@@ -202,7 +204,7 @@ int node_router_explain(struct node_router *r, const struct node_request *given,
     json_object_begin(&w);
     json_put_cstr(&w, "policy", policy->name);
     json_put_slice(&w, "model", request->model);
-    json_put_slice(&w, "alias", request->alias); /* empty if another router asks */
+    json_put_slice(&w, "alias", request->alias); /* empty if another router sent the request */
     json_put_bool(&w, "fallback", request->fell_back);
     json_put_u64(&w, "tokens_least", need.least); /* fewest tokens, with the answer */
     json_put_u64(&w, "tokens_most", need.most);   /* most tokens; both 0: the request fits each
@@ -298,7 +300,7 @@ static void replica_scrape(struct json_writer *w, const struct node_replica *k, 
     json_object_end(w);
 }
 
-/* The probes refused by the engine, and the models it is known to serve. */
+/* Writes the probes that the engine refused, and the models that it is known to serve. */
 static void replica_access(struct json_writer *w, const struct node_router *r, unsigned number)
 {
     static const char *const paths[NODE_PROBES] = {
@@ -359,7 +361,7 @@ static void replica_standing(struct json_writer *w, const struct node_router *r,
     json_put_cstr(w, "stalled", node_stall_name(node_router_replica_stall(r, replica)));
 }
 
-/* A router's report about a replica. */
+/* Context of put_view(), which writes one router's report about a replica. */
 struct view {
     struct json_writer *w;
     const struct node_router *r;
@@ -379,7 +381,8 @@ static bool put_view(void *context, uint64_t router, const struct crdt_load *loa
     json_object_begin(v->w);
     json_put_cstr(v->w, "router", name ? name : id);
     if (sight) {
-        /* routers report such a replica as down, for older builds (share.c) */
+        /* a replica that is only at another router is reported as down, for older builds
+         * (share.c) */
         json_put_cstr(v->w, "health",
                       v->elsewhere ? "unknown"
                       : sight->health <= NODE_HEALTH_DRAINING
@@ -396,7 +399,7 @@ static bool put_view(void *context, uint64_t router, const struct crdt_load *loa
     return true;
 }
 
-/* The other routers' views of the replica. */
+/* Writes the replica's row in the registry, and the other routers' reports about the replica. */
 static void replica_routers(struct json_writer *w, const struct node_router *r, unsigned number)
 {
     static const char *const wishes[] = {

@@ -107,7 +107,8 @@ bool node_router_replica_awaited(const struct node_router *r, unsigned replica, 
            (now_ms < k->signs.down_ms + awaited_ms || !node_router_ready(r));
 }
 
-/* A replica whose port refused the connection is tried last; the others take turns. */
+/* True if `a` is tried before `b`. A replica whose port refused the connection comes last, fewer
+ * failures come first, and equal replicas take turns. */
 static bool goes_before(const struct node_replica *a, const struct node_replica *b)
 {
     unsigned a_failed = a->trouble.answer_failures + a->trouble.error_answers;

@@ -47,8 +47,8 @@ static uint32_t floor_of(const struct node_belief *b)
     return b->floor + (b->floor_share < 0.5 ? 1 : 0); /* more than half of the generation is gone */
 }
 
-/* The oldest generation that is mostly present. With events, the oldest generation under eviction:
- * if a cache turns over within a generation, no generation is mostly present. */
+/* The oldest generation that is mostly present. With events, the oldest generation that was evicted
+ * lately: if a cache turns over within a generation, no generation is mostly present. */
 static uint32_t floor_at(const struct node_router *r, unsigned k)
 {
     uint32_t gave_way = node_router_has_events(r, k) ? node_router_events_floor(r, k) : 0;
@@ -74,7 +74,7 @@ void node_router_match_ahead(const struct node_router *r, const struct chain *ch
         crdt_index_prefetch(r->index, chain->points[chain->length - 1 - i].id);
 }
 
-/* The replica's events say that the point is no longer cached. */
+/* True if the replica's events say that the point is no longer cached. */
 static bool is_gone(const struct node_router *r, const struct chain *chain, unsigned point,
                     unsigned k)
 {
@@ -84,7 +84,8 @@ static bool is_gone(const struct node_router *r, const struct chain *chain, unsi
     return crdt_index_is_gone(r->index, p->id, k, generation);
 }
 
-/* The cached part ends before the first evicted point: all later points are evicted too. */
+/* Shortens the cached part, so that it ends before the first evicted point. All later points are
+ * evicted too. */
 static void cut_gone(struct node_router *r, const struct chain *chain, unsigned k)
 {
     unsigned low = 0, high = r->lengths[k];
@@ -168,7 +169,7 @@ static unsigned recorded_length(const struct node_router *r, const struct chain 
 }
 
 /* The first point of the part that ends before `end`. A part is a run of points with the same last
- * use. */
+ * use, which `generation` gets. Returns `end` if the index lacks the point before `end`. */
 static unsigned part_begin(const struct node_router *r, const struct chain *chain, unsigned k,
                            unsigned end, uint32_t *generation)
 {
@@ -193,7 +194,8 @@ struct part {
     double from, to;
 };
 
-/* The parts of the prompt's start that were ever recorded for the replica, newest first. */
+/* Sets `out` to the parts of the prompt's start that were ever recorded for the replica, newest
+ * first. Returns the number of parts. */
 static unsigned parts_of(const struct node_router *r, unsigned k, const struct chain *chain,
                          struct part *out)
 {
@@ -224,8 +226,9 @@ static double blocks_of(const struct chain *chain, const struct part *parts, uns
 }
 
 /* A prompt's parts were last used at different times: the system prompt a moment ago, by any
- * request, and the conversation's history at the last turn. The last part is the oldest. If a
- * generation is as wide as the cache, answers say nothing about the cache size. */
+ * request, and the conversation's history at the last turn. The last part is the oldest. `out` gets
+ * the parts' depths in units of the reported cache size. If a part's generation spans half of the
+ * believed cache, answers say nothing about the cache size, and `out` is empty. */
 static void reach_find(const struct node_router *r, unsigned k, const struct chain *chain,
                        double token_scale, struct node_reach *out)
 {
@@ -246,8 +249,8 @@ static void reach_find(const struct node_router *r, unsigned k, const struct cha
 
 /* --- what is there still --------------------------------------------------------------------- */
 
-/* Number of images and other media in the first `blocks` blocks of a prompt. For chunks, the same
- * share of all the prompt's media. */
+/* Number of images and other media in the first `blocks` blocks of a prompt. For a prompt of
+ * chunks, `blocks` may lie anywhere, so the media are divided evenly over the prompt. */
 static double media_within(const struct chain *chain, double blocks)
 {
     unsigned all = chain_media(&chain->content);
@@ -268,7 +271,7 @@ static double media_within(const struct chain *chain, double blocks)
 
 /* Blocks of the prompt believed to be cached. */
 struct grip {
-    double blocks; /* recorded, and possibly cached */
+    double blocks; /* recorded for the replica, and not evicted by belief */
     double media;  /* images and other media in these blocks */
 };
 
@@ -323,8 +326,8 @@ void node_router_measure(const struct node_router *r, const struct node_request 
     size->block_tokens = size->mean_block_tokens; /* there are no media */
 }
 
-/* Evicted blocks belong to other prompts, so this uses the average tokens per block, not this
- * prompt's. */
+/* Other, still needed tokens that the prompt's new tokens would evict. Evicted blocks belong to
+ * other prompts, so this uses the average tokens per block, not this prompt's. */
 static double displaced_tokens(const struct node_router *r, unsigned k, double new_tokens,
                                double held_blocks)
 {
@@ -355,9 +358,9 @@ struct node_holding node_router_holding(const struct node_router *r, unsigned k,
     return h;
 }
 
-/* Takes the number of cached tokens as the position where the prompt left the cached path, if the
- * number lies between the checkpoints on both sides. Otherwise something else ended the cached
- * part. */
+/* Takes the answer's number of cached tokens as the position where the prompt left the cached path,
+ * if the number lies between the checkpoints on both sides. Otherwise something else ended the
+ * cached part. */
 static void fork_measured(struct node_router *r, const struct node_replica *replica,
                           const struct node_work *work, const struct node_usage *usage)
 {
@@ -416,8 +419,8 @@ void node_router_record(struct node_router *r, const struct chain *chain,
                         const struct node_size *size, struct node_work *work)
 {
     unsigned k = work->replica;
-    /* Not if events say what is evicted. The marks from events change times of use, so neither
-     * depths nor answers would show the cache size. */
+    /* Not for a replica with events, which say what is evicted. The marks from events change times
+     * of use, so neither depths nor answers would show the cache size. */
     if (work->prompt_tokens > 0 && !chain->chunks && !node_router_has_events(r, k))
         reach_find(r, k, chain, size->mean_block_tokens, &work->reach);
     fork_find(r, chain, work);

@@ -21,8 +21,8 @@ void node_router_events_follow(struct node_router *r)
             continue;
         v->any = true;
         v->can_ask |= node_router_process_at(r, k)->engine == NODE_ENGINE_VLLM;
-        v->others |= r->replicas[k].turn_events.others > 0; /* includes routers that would read
-                                                             * next */
+        v->others |= r->replicas[k].turn_events.others > 0; /* counts routers that would read next,
+                                                             * too */
     }
     if (v->any && v->told == NULL) /* without memory, each prompt is reported whole */
         v->told = calloc(NODE_EVENTS_TOLD_BUCKETS, sizeof *v->told);
@@ -160,8 +160,8 @@ static uint64_t later(uint64_t a_ms, uint64_t b_ms)
     return a_ms > b_ms ? a_ms : b_ms;
 }
 
-/* True if the engine must have stored a block: it computed more than two. A prompt's last block is
- * computed again even if cached, and a partial block is not stored. */
+/* True if the engine must have stored a block: it computed more than two blocks of tokens. A
+ * prompt's last block is computed again even if cached, and a partial block is not stored. */
 static bool stored_a_block(const struct node_router *r, const struct node_work *work,
                            const struct node_usage *usage)
 {

@@ -61,13 +61,14 @@ bool node_router_events_can_ask(const struct node_router *r);
  * far as known. 0: cannot ask. The booking is open. */
 uint32_t node_router_events_asks(const struct node_router *r, const struct node_decision *decision);
 
-/* The engine listed all tokens of the prompt on request. `cached_tokens` of these were in the
- * engine's cache; -1: not reported. */
+/* The engine listed all tokens of the prompt on request; the booking keeps what `asked` shows.
+ * `cached_tokens` of these tokens were in the engine's cache; -1: not reported. */
 void node_router_events_tokens(struct node_router *r, const struct node_decision *decision,
                                const struct chain *chain, const struct kv_asked *asked,
                                int64_t cached_tokens);
 
-/* The state of this router's reader of the replica's events, as an object; null: no reader. */
+/* Writes the state of this router's reader of the replica's events, as an object; null: no
+ * reader. */
 void node_router_events_write(const struct node_router *r, unsigned replica, uint64_t now_ms,
                               struct json_writer *w);
 

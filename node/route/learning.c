@@ -10,7 +10,8 @@
 #include "node/route/router_internal.h"
 #include "node/route/shade.h"
 
-/* Returns true if the answer counted. */
+/* Learns the prefill rate from the time until the first byte. Returns true if the answer
+ * counted. */
 static bool learn_rate(struct node_router *r, struct node_replica *replica,
                        const struct node_booking_entry *e, const struct node_usage *usage,
                        uint64_t now_ms)
@@ -66,7 +67,7 @@ static void learn_restore(struct node_router *r, const struct node_replica *repl
     node_ratio_add(&r->restore, number_min(number_max(took, 0), tier), tier);
 }
 
-/* The time of loading an adapter: the prompt's time beyond the work on the tokens. */
+/* Learns the time of loading an adapter: the prompt's time beyond the work on the tokens. */
 static void learn_load(struct node_router *r, const struct node_replica *replica,
                        const struct node_booking_entry *e, const struct node_usage *usage)
 {
@@ -79,8 +80,9 @@ static void learn_load(struct node_router *r, const struct node_replica *replica
     node_adapters_took(r->adapters, e->work.replica, e->work.adapter_loads, e->prefill_s - work_s);
 }
 
-/* An answer without a stream, among many requests, shows no speed. But if the request did not wait,
- * all requests there were running. */
+/* Learns how many requests the replica runs at once. An answer without a stream, among many
+ * requests, shows no speed. But if the request did not wait, all requests there were running.
+ * Returns true if more ran than ever before. */
 static bool learn_room(struct node_replica *replica, const struct node_booking_entry *e,
                        const struct node_usage *usage, uint64_t now_ms)
 {
@@ -125,8 +127,9 @@ static void learn_pace(struct node_router *r, struct node_replica *replica,
     r->fleet_stale |= node_replica_pace_add(replica, context, step_s, now_ms);
 }
 
-/* The booking predicted the queue and the prompt by the rate believed at that time. The actual
- * cached part may differ, so the reported figure replaces the predicted figure. */
+/* Learns from the duration of an answer without a stream. The booking predicted the tokens to
+ * compute for the queue and the prompt. The prompt's cached part may differ, so the reported part
+ * replaces the predicted part. */
 static void learn_whole(struct node_router *r, struct node_replica *replica,
                         const struct node_booking_entry *e, const struct node_usage *usage,
                         uint64_t now_ms)
@@ -173,7 +176,7 @@ static void learn_bytes(struct node_replica *replica, struct node_model *model,
     }
 }
 
-/* The replica with the most samples among those that serve the model. */
+/* The replica with the most samples of bytes per token among those that serve the model. */
 static const struct node_replica *tells_bytes(const struct node_router *r,
                                               const struct node_model *row)
 {
@@ -211,8 +214,9 @@ static bool is_sure(const struct node_replica *replica, const struct node_reach 
     return reach->count > 0;
 }
 
-/* Compares shares of the prompt, so that bytes per token do not matter. A hit may fall short by an
- * engine's block or a sixteenth of the prompt, because neither side is more exact. */
+/* Learns from the reported cached tokens. Compares shares of the prompt, so that bytes per token do
+ * not matter. A hit may fall short by an engine's block or a sixteenth of the prompt, because
+ * neither side is more exact. */
 static void learn_cached(struct node_router *r, struct node_replica *replica,
                          const struct node_work *work, const struct node_usage *usage)
 {
@@ -234,7 +238,8 @@ static void learn_cached(struct node_router *r, struct node_replica *replica,
     };
     node_router_rendering_learn(r, work, &answer);
     if (whole <= grain)
-        memset(expected, 0, sizeof expected); /* may be no whole block */
+        memset(expected, 0, sizeof expected); /* what is expected may be less than an engine's
+                                               * block */
     uint64_t predicted = (uint64_t)llround(work->cached_tokens * scale);
     node_replica_cached_reported(replica, (uint64_t)usage->prompt_tokens, predicted,
                                  (uint64_t)usage->cached_tokens, hit ? whole : cached, expected);
@@ -301,8 +306,8 @@ void node_router_used(struct node_router *r, struct node_booking b, const struct
     node_belief_moved(&r->replicas[replica].belief);
 }
 
-/* Uses the model's name only if an engine listed it. Some engines answer for any name that a client
- * invents, and a row is never freed. */
+/* Counts the prompt tokens and cached tokens of an answer. Uses the model's name only if an engine
+ * listed it. Some engines answer for any name that a client invents, and a row is never freed. */
 static void count_answered(struct node_router *r, const struct node_work *work,
                            const struct node_usage *usage)
 {
@@ -353,7 +358,7 @@ void node_router_finish(struct node_router *r, struct node_booking b, enum node_
     if (reported) {
         count_answered(r, &e->work, &usage);
         compare_ttft(&r->slots[e->work.replica], e);
-        if (!sane) /* counted as answered, but teaches nothing */
+        if (!sane) /* impossible usage: counted as answered, but teaches nothing */
             usage.cached_tokens = -1;
         node_router_events_answered(r, e, &usage, outcome == NODE_OUTCOME_OK, now_ms);
     } else if (e->first_byte_seen) { /* this prompt will not show in the engine's counters */

@@ -36,7 +36,7 @@ static double scrape_age_s(const struct context *c, const struct node_replica *k
     return c->now_ms > k->scraped_ms ? (double)(c->now_ms - k->scraped_ms) / 1000 : 0;
 }
 
-/* For figures of a whole process. */
+/* The row of the replica's process, for figures that belong to the whole process. */
 static const struct node_replica *process(const struct context *c, const struct node_replica *k)
 {
     return &c->r->replicas[k->rank.server];

@@ -40,7 +40,8 @@ enum node_poison node_poison_of(const struct node_router *r, uint64_t hash)
     return level_of(crdt_poison_find(table(r), hash));
 }
 
-/* Without room for a row (256 requests were poison within the hour), the request is not stored. */
+/* Sets the request's level in the shared state, for all routers. Without room for a row (256
+ * requests were poison within the hour), the request is not stored. */
 static void set(struct node_router *r, uint64_t hash, enum crdt_poison_level level, int replica)
 {
     uint32_t ttl = level == CRDT_POISON_SURE ? CRDT_POISON_TTL_S : CRDT_SUSPECT_TTL_S;
@@ -53,7 +54,7 @@ static uint64_t key_of(const struct node_router *r, unsigned replica)
     return crdt_registry_has(registry, replica) ? crdt_registry_at(registry, replica)->key : 0;
 }
 
-/* True if the row is from the same death. */
+/* True if the row already counts this death: of the same replica, at most SAME_DEATH_S ago. */
 static bool same_death(const struct node_router *r, const struct crdt_poison_row *row,
                        unsigned replica)
 {

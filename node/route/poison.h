@@ -31,8 +31,8 @@ enum node_poison node_poison_of(const struct node_router *r, uint64_t hash);
  * Returns the request's new level. */
 enum node_poison node_poison_died(struct node_router *r, uint64_t hash, unsigned replica,
                                   bool second);
-/* The replica `earlier` died too, in an attempt that did not count against the request then. Only
- * records the name for operators. */
+/* Before `replica`, the replica `earlier` died too, in an attempt that did not count against the
+ * request then. Only records the name for operators. */
 void node_poison_names(struct node_router *r, uint64_t hash, unsigned earlier, unsigned replica);
 /* Writes the names of the replicas killed by the request, as far as all routers know, in order,
  * separated by commas. Empty: neither suspect nor poison. */
@@ -43,7 +43,7 @@ void node_poison_names_text(const struct node_router *r, uint64_t hash,
 void node_poison_cleared(struct node_router *r, uint64_t hash);
 /* An operator forgets the request, for all routers. ERR_NOT_FOUND. */
 MUST_USE int node_poison_forget(struct node_router *r, uint64_t hash);
-/* The request was answered with 502. */
+/* The router refused the request, with status 502: counts this. */
 void node_poison_refused(struct node_router *r, uint64_t hash);
 
 /* Writes all suspect and poison requests as a JSON array. */

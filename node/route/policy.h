@@ -54,8 +54,8 @@ struct node_policy_input {
     double unseen_s;      /* work that other routers may have placed lately, not yet reported to
                            * this router */
     double near_tie;      /* share of the least cost within which costs count as equal */
-    double load_bound;    /* prefix_hash: most requests in flight at a replica, as a multiple of the
-                           * mean */
+    double load_bound;    /* prefix_hash: limit of a replica's requests in flight, as a multiple of
+                           * the mean */
     struct prng *prng;
     uint64_t *turn; /* counts choices: state of round robin */
 };
@@ -72,7 +72,7 @@ struct node_policy {
 /* The policy with this name, or NULL. */
 const struct node_policy *node_policy_find(const char *name);
 
-/* Fallbacks of other policies. */
+/* Policies that other policies fall back to. */
 extern const struct node_policy node_policy_prefix_hash, node_policy_least_request;
 
 /* Helpers for several policies. */
@@ -101,8 +101,8 @@ bool node_policy_equal_takes(const struct node_policy_input *in, const struct no
  * Otherwise in->count must be above 1. */
 unsigned node_policy_draw(const struct node_policy_input *in, unsigned without);
 
-/* The candidate with the least of some amount in flight, at random among equals. In the second
- * function the amount is the number of requests. */
+/* The candidate with the least amount in flight relative to the weight, at random among equals.
+ * `of` gives a candidate's amount; in the second function this is the number of requests. */
 unsigned node_policy_least(const struct node_policy_input *in,
                            uint64_t (*of)(const struct node_candidate *c));
 unsigned node_policy_least_requests(const struct node_policy_input *in);

@@ -40,9 +40,9 @@ static bool is_renamed(const struct node_replica *k, const struct node_replica *
            !slice_equal(name.address, node_replica_name(server));
 }
 
-/* True if a rank named by this router should go, for either of two reasons. The address has fewer
- * ranks, or another name. Or another router now reads the metrics from which this router knew the
- * ranks, and names them. */
+/* True if a rank named by this router should go, for either of two reasons. First, the address has
+ * fewer ranks, or another name, or this router no longer speaks for it. Second, another router now
+ * reads the metrics from which this router knew the ranks, and names them. */
 static bool goes(const struct node_router *r, const struct node_replica *k, uint64_t now_ms)
 {
     const struct node_replica *server = &r->replicas[k->rank.server];

@@ -18,7 +18,8 @@ enum node_reason {
     NODE_REASON_ONLY,    /* no other replica could be chosen */
     NODE_REASON_COLD,    /* no replica has a part of the prompt */
     NODE_REASON_CACHED,  /* no replica has more of the prompt */
-    NODE_REASON_CHEAPER, /* another replica holds more of the prompt, but is busier by the policy */
+    NODE_REASON_CHEAPER, /* another replica holds more of the prompt, but costs more, or is busier,
+                          * by the policy */
     NODE_REASON_DUE,     /* slow, with less work than the replica's speed deserves (due.c) */
     NODE_REASON_PLAIN,   /* the plain policy chose, in shadow mode or for the control group
                           * (shadow.h) */
@@ -28,7 +29,7 @@ enum node_reason {
 /* "cached", ...: the label of grapevine_decisions_total. */
 const char *node_reason_text(enum node_reason reason);
 
-/* False: no reason has this name. */
+/* Sets `*out` to the reason with this name. False: no reason has this name. */
 bool node_reason_parse(struct slice text, enum node_reason *out);
 
 /* Facts for the phrase. `most` is the other replica with most of the prompt cached, `next` the
@@ -46,7 +47,8 @@ struct node_reason_facts {
     struct node_reason_row chosen, most, next;
 };
 enum { NODE_REASON_WORDS_BYTES = 512 };
-/* "holds 4900 of 5210 prompt tokens; 10.0.0.3:8000 is next with 1200". */
+/* Writes the phrase, such as "holds 4900 of 5210 prompt tokens; 10.0.0.3:8000 is next with 1200".
+ * Returns `out`. */
 const char *node_reason_words(const struct node_reason_facts *facts,
                               char out[NODE_REASON_WORDS_BYTES]);
 

@@ -122,7 +122,8 @@ static struct halves halves_of(const struct node_router *r, const struct node_re
     return out;
 }
 
-/* Evidence goes before doubt, then the order is by a hash of the name. */
+/* The order of rejecting replicas: replicas with evidence against them before replicas in doubt,
+ * then by a hash of the name. */
 static bool is_before(const struct node_router *r, unsigned a, unsigned b)
 {
     const struct node_replica *x = &r->replicas[a], *y = &r->replicas[b];
@@ -142,8 +143,9 @@ static unsigned place_of(const struct node_router *r, const struct halves *h, un
     return before;
 }
 
-/* A replica beyond the half gets 1 request in h->all. Retries, and requests that cannot be retried,
- * go where they are accepted. */
+/* True if a replica beyond the half gets the request. It gets 1 request in h->all, but no retry,
+ * and none that cannot be retried: these go where they are accepted. If all replicas reject, any
+ * replica gets the request. */
 static bool is_its_share(const struct node_router *r, const struct halves *h, unsigned place,
                          const struct node_request *request)
 {
@@ -217,7 +219,8 @@ void node_router_model_tried(struct node_router *r, unsigned replica, bool accep
     j->confirmed += !accepted;
 }
 
-/* Adds listed models that the replica denied, unless a reason for all models is known. */
+/* Adds to the standing that the replica denied listed models, unless the standing already has a
+ * reason that concerns all models. */
 static void add_denials(const struct node_router *r, unsigned server, uint64_t now_ms,
                         struct node_standing *standing)
 {

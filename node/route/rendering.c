@@ -50,7 +50,8 @@ static void follow(struct node_router *r, const struct node_client_kind *k)
     node_renderings_each(r->renderings, k, AGAIN_MAX, record_again, r);
 }
 
-/* Known: SGLang shows Claude Code's header to the model, vLLM does not. */
+/* The rendering that is known without answers. SGLang shows Claude Code's header to the model, vLLM
+ * does not: the more frequent of the two engines counts. */
 static struct rendering known_of(const struct node_router *r, struct slice model)
 {
     struct node_replica_set serving;
@@ -65,7 +66,8 @@ static struct rendering known_of(const struct node_router *r, struct slice model
     return (struct rendering){.counts_header = sglang > vllm};
 }
 
-/* Adopts the newest published rendering, if different. */
+/* Adopts the newest rendering that any router published. Returns true if this changed the
+ * rendering. */
 static bool adopt(struct node_router *r, struct node_client_kind *k, uint64_t now_ms)
 {
     uint8_t own = rendering_code(k->rendering), newest = own;

@@ -30,8 +30,8 @@ static void slot_clear(struct node_router *r, unsigned slot)
     node_renderings_forget(r->renderings, slot);
 }
 
-/* Applies the label `model`, after a change or if nothing else is known about the replica's
- * models. */
+/* Applies the label `model`, after a change of the label or after the replica's list of models was
+ * forgotten. */
 static void model_label_take(struct node_router *r, unsigned replica)
 {
     struct node_replica *k = node_router_replica_at(r, replica);
@@ -168,7 +168,7 @@ void node_router_presence_update(struct node_router *r)
         if (absent) {
             r->slots[slot].guessed_ms = 0;
             r->fleet_stale = true;
-            r->learned_ms = 0; /* reports at once that there are no figures of the replica */
+            r->learned_ms = 0; /* reports at once that the replica has no figures */
         }
         node_router_touch(r, slot);
         if (r->watch)
@@ -227,8 +227,7 @@ static bool name_fits(struct slice name)
     return name.len > 0 && name.len <= NODE_NAME_MAX && name.len <= CRDT_NAME_MAX;
 }
 
-/* The slot, if the name has a slot now. A waiting name is no error to callers that name it
- * repeatedly. */
+/* Returns the slot of a name that was named just now; ERR_FULL: the name waits for a slot. */
 static int slot_named(struct node_router *r, int slot)
 {
     node_router_registry_take(r);
@@ -307,7 +306,8 @@ int node_router_replica_wish(struct node_router *r, struct slice name, enum node
     char shared[NODE_NAME_MAX];
     if (!name_fits(name))
         return ERR_RANGE;
-    /* The name without a router's name may be from another router, before the two routers met. */
+    /* A listed name without a router's name may be from another router, before the two routers
+     * met. */
     struct slice here = node_router_shared_name(r, name, shared);
     if (wish == NODE_REPLICA_ADD || node_router_replica_listed(r, here))
         name = here;

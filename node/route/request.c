@@ -17,7 +17,8 @@ static void put_text(struct wire_writer *w, struct slice text)
     wire_write_bytes(w, text.at, len);
 }
 
-/* The prompt's content comes last: older routers skip and omit the content. */
+/* The prompt's content follows the checkpoints: older routers skip and omit the content and the
+ * fields after it. */
 static void put_content(struct wire_writer *w, const struct chain *chain)
 {
     const struct chain_content *c = &chain->content;

@@ -14,7 +14,7 @@ static void raise_incarnation(struct node_router *r, unsigned replica, uint64_t 
     node_router_cache_renewed(r, replica, row->rkey);
 }
 
-/* All ranks of the process have restarted too. */
+/* The process restarted, with all ranks: renews the incarnation of each. */
 static void process_restarted(struct node_router *r, unsigned server, uint64_t started_ms)
 {
     for (unsigned slot = 0; slot < r->replica_count; slot++) {
@@ -38,8 +38,8 @@ static uint64_t started_ms(const struct node_replica *k)
     return s > 0 && s < 1e12 ? (uint64_t)llround(s * 1000) : 0;
 }
 
-/* A router that has not joined cannot compare a start time: the other routers may know this time,
- * or a time close to it (started_grain_ms). */
+/* True if this router has joined the cluster. Before, the router cannot compare a start time: the
+ * other routers may know this time, or a time close to it (started_grain_ms). */
 static bool has_joined(const struct node_router *r)
 {
     return r->names == NULL || node_replication_ready(r->names);
@@ -69,8 +69,8 @@ void node_router_probed(struct node_router *r, unsigned replica, struct node_che
     if (k->health != before)
         node_router_touch(r, replica);
     /* If the incarnation has risen since the last successful probe, another router has already
-     * noticed the restart. With several routers, an engine with a reported start time is asked for
-     * the time when it is back. */
+     * noticed the restart. With several routers, an engine that reports start times shows the
+     * restart by a new start time, at the first scrape after its return. */
     bool told_later = r->common->replicated && started_ms(k) > 0;
     if (gone && r->slots[replica].rkey_probed == k->rkey && !told_later)
         process_restarted(r, replica, 0);

@@ -12,7 +12,7 @@
 
 enum node_result {
     NODE_RESULT_OK,
-    NODE_RESULT_CLIENT_ERROR, /* 4xx, a slow client, or a bad rest of the request */
+    NODE_RESULT_CLIENT_ERROR, /* 4xx, a slow client, or an invalid rest of the request's body */
     NODE_RESULT_CLIENT_GONE,  /* the client left before the end */
     NODE_RESULT_STATUS_5XX,   /* the client got a 5xx status; this result and the later ones count
                                * as failed */

@@ -42,22 +42,26 @@
 struct node_router_config {
     const char *policy;        /* a name of node_policy_names */
     const char *plain_policy;  /* a name of node_policy_plain_names, for shadow mode and control */
-    bool shadow;               /* the plain policy routes; `policy` is only counted (shadow.h) */
+    bool shadow;               /* the plain policy routes; the choices that `policy` would make are
+                                * only counted (shadow.h) */
     double control_share;      /* share of the conversations that the plain policy routes */
     uint64_t seed;             /* for random choices among near-equal candidates */
-    double displaced_weight;   /* W */
-    double decode_weight;      /* V */
-    uint32_t reuse_horizon_ms; /* R */
-    double near_tie;           /* costs within this share of the least cost, or within 1 ms, are
-                                * equal */
+    double displaced_weight;   /* weight W of the displaced cost (docs/routing.md) */
+    double decode_weight;      /* weight V of the decode cost */
+    uint32_t reuse_horizon_ms; /* age at which a cached token's chance of reuse is 37 % of that of a
+                                * new token */
+    double near_tie;           /* costs above the least cost by at most this share, or by at most
+                                * 1 ms, count as equal to the least */
     uint64_t cache_tokens;     /* believed cache size if the engine reports none */
-    double load_bound;         /* prefix_hash: a replica takes at most this times the mean load */
+    double load_bound;         /* prefix_hash: limit of a replica's requests in flight, as a
+                                * multiple of the mean */
     uint32_t replica_requests_max;    /* this router's limit of requests in flight per replica; 0:
                                        * none */
     struct node_replica_config prior; /* initial beliefs about each replica */
     bool all_down_refuse;             /* if all replicas are down, refuses the request instead of
                                        * trying one */
-    bool probes_have_key;             /* probes carry an API key: only shown to operators */
+    bool probes_have_key;             /* true if probes carry an API key; only for display to
+                                       * operators */
     const char *name;                 /* this router's name, borrowed; NULL: no peers */
     bool apart;                       /* the settings show that the routers are on several
                                        * machines */
@@ -69,7 +73,8 @@ enum node_company {
     NODE_COMPANY_RATHER_ALONE, /* prefer a replica without other requests; if there is none, a
                                 * replica without other suspects */
     NODE_COMPANY_ALONE, /* only a replica without requests of any router, as far as known. Never the
-                         * last replica with the model, unless that was unused for a while */
+                         * last replica with the model, unless no request was sent there for a
+                         * while */
 };
 
 /* A request, as far as policies may know it. Slices are borrowed for the call. */
@@ -77,7 +82,8 @@ struct node_request {
     struct slice model;         /* empty: any replica */
     struct slice alias;         /* the alias that the client sent in place of the model, for display
                                  * only; empty: none */
-    bool fell_back;             /* no replica of the alias's first model was up; display only */
+    bool fell_back;             /* `model` is not the alias's first model, because no replica of the
+                                 * first was up; display only */
     struct slice lora;          /* adapter from a separate field of the request; empty: none */
     struct slice session;       /* empty: none (the session policy falls back to round robin) */
     uint64_t conversation;      /* hash, the same at all routers; 0: not known */
@@ -85,10 +91,10 @@ struct node_request {
     uint64_t body_bytes;        /* replaces the prompt's size if there is no chain */
     uint32_t output_tokens_max; /* 0: not given by the client */
     int replica_wanted;         /* >= 0: only this replica (stored responses); -1: any */
-    bool sent;                  /* was sent before, so the request is not sent again if all replicas
-                                 * are down */
-    bool model_likely; /* a replica denied the model for this request. Leave out all that denied the
-                        * model lately, even if no replica remains */
+    bool sent;                  /* the request was sent to a replica before. If all replicas are
+                                 * down, it is not sent again */
+    bool model_likely; /* a replica denied the model for this request. Leave out all replicas that
+                        * denied the model lately, even if no replica remains */
     bool continues;    /* continues a stored response: the engine puts the conversation before the
                         * prompt */
     bool several;      /* several answers (n > 1); the usage adds up their tokens */
@@ -96,19 +102,22 @@ struct node_request {
                             * replicas with a known context of at most this length */
     bool too_long;         /* an engine reported that the prompt is too long, without a length:
                             * prefer the longest context */
-    unsigned unpinned;     /* engines that take no rank from the request, which goes to the rank's
-                            * address; bits 1 << enum node_engine */
-    bool no_guess;         /* failed before, or waited for lists of models. No guesses while a
-                            * replica that lists the model can be chosen */
+    unsigned unpinned;     /* set of engines, bits 1 << enum node_engine, that cannot be told a rank
+                            * for this request. There the router chooses an address instead of a
+                            * rank */
+    bool no_guess;         /* the request failed before, or waited for lists of models. No guesses
+                            * (node_router_is_guess) while a replica that lists the model can be
+                            * chosen */
     bool answer_whole;     /* no stream: the first byte comes with the end, which hides the end of
                             * prefill */
     uint8_t kind;          /* kind of the request (node/replica/reject.h), below
                             * NODE_REJECT_KINDS */
-    bool again;            /* can be sent again if a replica rejects it */
+    bool again;            /* the request can be sent again if a replica rejects it */
     bool rejected;         /* a replica rejected the request, and the router asks another replica */
     enum node_company company;
     int kept_for_it;               /* the replica kept for this request (node_router_keep), or -1 */
-    bool may_wait;                 /* if only replicas kept for other requests remain: ERR_EXISTS */
+    bool may_wait;                 /* if only replicas kept for other requests remain, the request
+                                    * waits: ERR_EXISTS */
     struct node_rendered rendered; /* the rendering of `chain` */
     struct slice id;               /* request id for operators, for display only (decisions.h);
                                     * empty: none */
@@ -125,7 +134,7 @@ struct node_decision {
     enum node_reason reason;
     double ttft_s;   /* predicted; 0: no figures for the replica or the request yet */
     bool listed;     /* the replica had listed models when chosen */
-    uint64_t number; /* among the kept decisions (decisions.h); 0: not kept */
+    uint64_t number; /* number of the entry in the ring of decisions (decisions.h); 0: not kept */
 };
 
 struct node_router;
@@ -134,8 +143,8 @@ struct node_models;
 struct json_writer;
 struct node_shadow;
 
-/* `state` is borrowed, made for NODE_REPLICAS_MAX replicas. ERR_NOMEM; ERR_NOT_FOUND for an unknown
- * policy. */
+/* Creates a router in `*out`. `state` is borrowed, and made for NODE_REPLICAS_MAX replicas.
+ * ERR_NOMEM; ERR_NOT_FOUND: `config` names an unknown policy. */
 MUST_USE int node_router_create(struct node_router **out, const struct node_router_config *config,
                                 struct node_state *state);
 void node_router_destroy(struct node_router *r);
@@ -150,8 +159,8 @@ extern const char *const node_policy_names[];
 /* The names of the policies without costs, NULL-terminated. */
 extern const char *const node_policy_plain_names[];
 
-/* True if all replicas are vLLM or SGLang, which report the usage of streams on request. Updated
- * once a second. */
+/* True if all replicas in use are vLLM or SGLang, which report the usage of streams on request.
+ * Updated once a second. */
 bool node_router_engines_tell_usage(const struct node_router *r);
 /* The policy in use (policy.h). */
 const struct node_policy *node_router_policy(const struct node_router *r);
@@ -163,15 +172,16 @@ bool node_router_wants_conversation(const struct node_router *r);
 
 /* From now on this router names the replica ("host:port"), also if the name had vanished. Returns
  * the index. ERR_RANGE: the name is empty or longer than NODE_NAME_MAX. ERR_FULL: the name waits
- * for a free slot, and the replica comes into use once a slot is free. `engine` counts if the type
- * is unknown. */
+ * for a free slot, and the replica comes into use once a slot is free. `engine` becomes the
+ * replica's type if the type is not known yet. */
 MUST_USE int node_router_name(struct node_router *r, struct slice name, enum node_engine engine);
-/* `vanishing`: the source removed the replica. This router sends no new requests there, unless
- * operators added the replica. Other routers no longer count the replica as named by this router.
- * No effect on a replica that this router does not name. */
+/* `vanishing`: true if the source removed the replica, false if the source lists the replica again.
+ * While true: this router sends no new requests there, unless operators added the replica. Other
+ * routers no longer count the replica as named by this router. No effect on a replica that this
+ * router does not name. */
 void node_router_vanish(struct node_router *r, unsigned replica, bool vanishing);
-/* This router no longer names the replica. The replica goes unless another router names it or
- * operators added the name. A name waiting for a slot goes too. */
+/* This router no longer names the replica. The replica is no longer in use, unless another router
+ * names the replica or operators added the name. A name that waits for a slot is dropped too. */
 void node_router_unname(struct node_router *r, struct slice name);
 /* True if an operator removed the replica with this name, whatever sources say. */
 bool node_router_replica_removed(const struct node_router *r, struct slice name);
@@ -206,7 +216,7 @@ enum node_replica_wish {
 };
 /* Returns the index. ERR_RANGE: see node_router_name(); ERR_AGAIN: the name waits for a slot;
  * ERR_FULL: too many names wait; ERR_NOT_FOUND: the replica to remove is not known; ERR_EXISTS: no
- * change. `engine` counts for a new replica. */
+ * change. `engine` is the type of a new replica. */
 MUST_USE int node_router_replica_wish(struct node_router *r, struct slice name,
                                       enum node_replica_wish wish, enum node_engine engine);
 /* The replica of the address: `replica`, except for a data-parallel rank (node/replica/rank.h).
@@ -225,14 +235,15 @@ void node_router_cache_reset(struct node_router *r, unsigned server, uint64_t no
 bool node_router_replica_serves(const struct node_router *r, unsigned replica, struct slice model);
 /* True if the replica is in use. Replicas not in use are never chosen and appear in no table. */
 bool node_router_replica_present(const struct node_router *r, unsigned replica);
-/* The only router that can use the replica, if it is not this router; otherwise empty. */
+/* The name of the only router that can use the replica. Empty: this router can use the replica, or
+ * no router uses the replica. */
 struct slice node_router_only_at(const struct node_router *r, unsigned slot);
-/* The index by name, present or not, or -1. */
+/* The index of the replica with this name, in use or not; -1: none. */
 MUST_USE int node_router_replica_find(const struct node_router *r, struct slice name);
-/* `replica` is called when a replica appears, goes or comes back: the caller begins or ends probes.
- * Never called from within node_router_place(). `forgotten` (or NULL) is called for a replica with
- * a forgotten name, again and again until the function returns true. The caller then no longer
- * refers to the index, which another replica may get. */
+/* From now on `replica` is called when a replica comes into use (`present`) or is no longer in use:
+ * the caller begins or ends probes. Never called from within node_router_place(). `forgotten` (or
+ * NULL) is called for a replica with a forgotten name, again and again until the function returns
+ * true. The caller then no longer refers to the index, which another replica may get. */
 void node_router_watch(struct node_router *r,
                        void (*replica)(void *context, unsigned replica, bool present),
                        bool (*forgotten)(void *context, unsigned replica), void *context);
@@ -241,13 +252,14 @@ void node_router_watch(struct node_router *r,
  * The server counts as full until the next call. */
 void node_router_replica_full(struct node_router *r, unsigned server, bool full);
 
-/* A health check ended. */
+/* A health check of the replica ended with this result. */
 void node_router_probed(struct node_router *r, unsigned replica, struct node_check check,
                         uint64_t now_ms);
-/* The replica's health check says no. The router avoids the replica until a check says yes. */
+/* A health check answered with an error status: the replica is leaving. The router avoids the
+ * replica until a check succeeds. */
 void node_router_health_no(struct node_router *r, unsigned replica);
-/* An answer said that the engine is dead. The router avoids the replica until a health check says
- * yes, and reports this to the other routers. */
+/* An answer said that the engine is dead. The router avoids the replica until a health check
+ * succeeds, and reports this to the other routers. */
 void node_router_core_dead(struct node_router *r, unsigned replica, uint64_t now_ms);
 /* The number of other routers that use replicas of this router, as far as known. */
 unsigned node_router_others(const struct node_router *r);
@@ -267,8 +279,8 @@ struct node_models *node_router_model_table(const struct node_router *r);
 MUST_USE int node_router_models(struct node_router *r, unsigned replica, const struct slice *ids,
                                 unsigned count);
 /* Sets the replica's context length in tokens, as reported by the list of models (listed) or by
- * SGLang's /server_info (told); 0: not reported. A label takes precedence over both. Returns true
- * if the list showed another length before. */
+ * SGLang's /server_info (told); 0: not reported. A label takes precedence over both. The first
+ * returns true if the list showed another length before. */
 bool node_router_context_listed(struct node_router *r, unsigned replica, uint32_t tokens);
 void node_router_context_told(struct node_router *r, unsigned replica, uint32_t tokens);
 /* The replica's context length from the label or these reports; 0: unknown. */
@@ -291,9 +303,9 @@ void node_router_models_asked(struct node_router *r, unsigned replica, uint64_t 
  * possible, until the replica has answered the question for models, or failed to. */
 void node_router_models_stale(struct node_router *r, unsigned replica, bool stale);
 /* The replica answered the question for models with this status and no list, unlike an engine. From
- * now on any model is possible there. The former list came from another engine, and so did the
- * former answers, if the process may be a new one. Returns true if this is news, and no label names
- * the model. */
+ * now on any model is possible there, unless a label names the model. Forgets a former list, which
+ * came from another engine, and after a list or a possible restart also what former answers showed.
+ * Returns true if this is news, and no label names the model. */
 bool node_router_models_none(struct node_router *r, unsigned replica, unsigned status);
 /* True if a replica outside `excluded` may get new requests and serves the request's model, as far
  * as known: it lists the model, or lists no models. */
@@ -369,10 +381,10 @@ bool node_router_ready(const struct node_router *r);
 /* --- one request ---------------------------------------------------------------------------- */
 
 /* Chooses among the replicas that may serve the model and are not in `excluded` (or NULL), books
- * the work and records the prompt's checkpoints there. The router uses replicas without a probe
- * only if there is no healthy replica, and avoided replicas only if there is no other. If all are
- * down, the router chooses the replica with the fewest failures and the oldest attempt, if the
- * settings allow this and the request was sent nowhere before.
+ * the work and records the prompt's checkpoints there. The router uses replicas that were not
+ * probed yet only if there is no healthy replica, and avoided replicas only if there is no other.
+ * If all are down, the router chooses the replica with the fewest failures and the oldest attempt,
+ * if the settings allow this and the request was sent nowhere before.
  *
  * - ERR_NOT_FOUND: no replica serves the model.
  * - ERR_UNREACHABLE: replicas serve the model, but none can be chosen now.
@@ -394,13 +406,15 @@ MUST_USE int node_router_place_by_load(struct node_router *r, const struct node_
                                        const struct node_replica_set *excluded, uint64_t now_ms,
                                        struct node_decision *out);
 
-/* Keeps the replica for a request that may be poison (`kept`), or ends that. Each call with true
- * needs a call with false. Other requests are placed there only if no other replica will do. */
+/* Keeps the replica for a request that may be poison (`kept`), or ends this reservation. Each call
+ * with true needs a call with false. Other requests are placed at a kept replica only if no other
+ * replica can serve them. */
 void node_router_keep(struct node_router *r, unsigned replica, bool kept);
 /* Number of calls with true that still need a call with false. */
 unsigned node_router_kept(const struct node_router *r);
-/* The replica with the fewest requests under way among the replicas for the request. Errors as
- * node_router_place(). */
+/* Returns the index of the replica with the fewest requests under way, among the replicas that
+ * node_router_place() could choose for the request; for a rank, the index of the rank's address.
+ * Errors as node_router_place(). */
 MUST_USE int node_router_quietest(struct node_router *r, const struct node_request *request,
                                   const struct node_replica_set *excluded, uint64_t now_ms);
 
@@ -409,8 +423,9 @@ struct node_client {
     struct slice agent;
     const char *form;
 };
-/* Sets the engines' rendering of a prompt of this client. Call before http_prompt_join(), while the
- * points are not joined yet. Keeps prompts from which the router can learn. */
+/* Sets `*out` to the believed rendering by the engines of a prompt of this client. Call before
+ * http_prompt_join(), while the points are not joined yet. Keeps the prompt if its answer can teach
+ * the rendering. */
 void node_router_render(struct node_router *r, const struct node_client *client, struct slice model,
                         const struct http_prompt_form *form, const struct chain *points,
                         uint64_t now_ms, struct node_rendered *out);
@@ -418,16 +433,17 @@ void node_router_render(struct node_router *r, const struct node_client *client,
  * nothing. */
 void node_router_render_shown(struct node_router *r, struct slice model, struct node_rendered *out);
 
-/* The first byte of the answer's body that shows work (the first token). Releases the prefill and
- * learns from the duration. At most once per booking; later calls do nothing. */
+/* The first byte of the answer's body that shows work (the first token) arrived. Releases the
+ * prefill and learns from the duration. At most once per booking; later calls do nothing. */
 void node_router_first_byte(struct node_router *r, struct node_booking b, uint64_t now_ms);
 /* The engine frees the prompt's blocks now: this is the time of their last use. The blocks are
  * recorded again if the answer began, and a generation began since the choice. Call before
  * node_router_finish(), for a request that the engine computed and that did not break. */
 void node_router_used(struct node_router *r, struct node_booking b, const struct chain *chain,
                       uint64_t now_ms);
-/* `usage` is NULL if the engine computed nothing (a rejection, or no connection): then the router
- * learns nothing from the timing. Otherwise give a usage, with -1 for missing figures. */
+/* Ends the booking: releases the load, counts the outcome, and learns from the answer. `usage` is
+ * NULL if the engine computed nothing (a rejection, or no connection): then the router learns
+ * nothing from the timing. Otherwise give a usage, with -1 for missing figures. */
 void node_router_finish(struct node_router *r, struct node_booking b, enum node_outcome outcome,
                         const struct node_usage *usage, uint64_t now_ms);
 
@@ -448,8 +464,8 @@ enum node_reject_guilt node_router_reject_guilt(const struct node_router *r,
 uint64_t node_router_reject_model(const struct node_router *r, const struct node_request *request);
 /* The client gets the rejection, and no other replica was asked. */
 void node_router_reject_passed(struct node_router *r, const struct node_rejection *x);
-/* `open`: the router asks another replica now. If false, the result is known. Each call with true
- * is followed by a call with false. */
+/* `open`: true if the router asks another replica now, false when the answer of the other replica
+ * is known. Each call with true is followed by a call with false. */
 void node_router_reject_doubt(struct node_router *r, const struct node_rejection *x, bool open);
 /* Another replica accepted the same bytes. Returns true if the replica is now avoided for the kind
  * of request, and was not before. */
@@ -497,7 +513,8 @@ void node_router_shadow_write(const struct node_router *r, const char *key, uint
 /* Metrics of replicas, predictions, models and the index. */
 void node_router_metrics(const struct node_router *r, uint64_t now_ms, struct prometheus *p);
 
-/* Called about once a second: moves the generation, sweeps the index a little, decays. */
+/* Called about once a second: moves the generation, sweeps a part of the index, and lets learned
+ * figures decay. */
 void node_router_tick(struct node_router *r, uint64_t now_ms);
 
 #endif

@@ -44,9 +44,9 @@ enum node_naming_state {
 struct node_naming {
     enum node_naming_state state;
     uint64_t router;    /* router that last named or used the replica */
-    uint64_t silent_ms; /* time since when `router` is back without naming the replica; 0: not
+    uint64_t silent_ms; /* time since when `router` has been back without naming the replica; 0: not
                          * back */
-    uint64_t down_ms;   /* time since when the replica's probes fail; 0: they do not fail */
+    uint64_t down_ms;   /* time since when the replica has been down; 0: not down */
 };
 static inline bool node_naming_in_use(const struct node_naming *n)
 {
@@ -69,7 +69,8 @@ struct node_events {
     bool any;                        /* some replica's events are live */
     bool others;                     /* other routers read live events and get tidings */
     bool can_ask;                    /* some vLLM replica's events are live */
-    struct node_events_bucket *told; /* NODE_EVENTS_TOLD_BUCKETS; NULL: not needed yet */
+    struct node_events_bucket *told; /* checkpoints reported to readers lately, in
+                                      * NODE_EVENTS_TOLD_BUCKETS buckets; NULL: none yet */
     uint64_t passed_over;            /* other routers' tidings that were invalid or about an unknown
                                       * replica */
 };
@@ -84,7 +85,7 @@ struct node_slot {
     /* Restarts: restarts.c, share.c */
     uint32_t rkey_scraped, rkey_probed; /* rkey of the cache at the last scrape; at the last good
                                          * probe */
-    uint64_t start_early_ms; /* a start time read before this router had joined; 0: none */
+    uint64_t start_early_ms; /* engine's start time read before this router had joined; 0: none */
 
     struct node_fading placed_tokens; /* prompt tokens placed by this router lately (due.c) */
     struct {                          /* KV-cache events: kv_events.c, share.c */
@@ -95,8 +96,8 @@ struct node_slot {
         uint32_t floor_heard; /* oldest generation evicted lately, as reported by the router that
                                * reads the events; 0: none */
         struct node_events_floor {
-            uint32_t now, before; /* oldest generation evicted in the present turn, and in the turn
-                                   * before; 0: none */
+            uint32_t now, before; /* oldest generation evicted in the present turn (a minute,
+                                   * kv_events.c), and in the turn before; 0: none */
             uint64_t turn;        /* turn of the last eviction */
         } floor;
     } events;
@@ -112,7 +113,7 @@ struct node_slot {
                             * requests there; 0: never */
     uint64_t guessed_ms;   /* time when the replica was last chosen on a guess; 0: never */
     uint32_t adapter_last; /* adapter that this router used last at the replica; 0: none */
-    uint32_t adapter_uses; /* uses of adapters by this router, modulo CRDT_LOAD_USES_MAX */
+    uint32_t adapter_uses; /* uses of adapters there by this router, modulo CRDT_LOAD_USES_MAX */
     uint32_t adapter_uses_heard; /* sum of adapter_uses that the other routers report */
 
     /* Counts since the slot got the name, in use or not: book.c, learning.c */
@@ -130,7 +131,7 @@ struct node_router {
     const struct node_policy *policy, *plain;
     struct node_shadow shadow;
     struct node_shade *shade; /* loads in shadow mode; NULL: shadow mode was never on */
-    struct node_apart_seen {  /* entries made in the index, when last read */
+    struct node_apart_seen {  /* numbers of entries made in the index, at the last reading */
         uint64_t inserted, apart;
     } apart_seen;
     struct prng prng;
@@ -142,7 +143,7 @@ struct node_router {
     struct crdt_index *index;
     uint32_t generation; /* generation of the index when all beliefs were last marked as stale */
     struct node_adapters *adapters;
-    uint64_t now_ms;         /* time of the last call that had one */
+    uint64_t now_ms;         /* time given by the last call with a time */
     uint64_t adapters_taken; /* version of the load reports that `adapters` includes */
     /* Hash of each router's last report about a replica, to count each use once. If two pairs of
      * router and replica share an entry, some uses count twice. */
@@ -165,7 +166,7 @@ struct node_router {
     const struct discover *sources;       /* sources of replicas; NULL: none */
     /* Versions (crdt/registry.h, crdt/reports.h) already taken in. */
     uint64_t registry_taken, reports_taken, loads_taken;
-    uint64_t learned_ms;                 /* last report of learned figures */
+    uint64_t learned_ms;                 /* time of the last report of learned figures */
     bool apart;                          /* routers are on several machines; stays true */
     bool starts_wait;                    /* start times were read before this router had joined */
     bool adopts;                         /* some replica is adopted (node/route/share.c) */
@@ -179,15 +180,15 @@ struct node_router {
     unsigned routers, place;
     uint16_t places[NODE_REPLICAS_MAX]; /* each used replica's place in the order of hashes */
     unsigned placed;                    /* number of replicas in the order of `places` */
-    struct node_fading placed_s;        /* work that this router placed, until others hear of it */
-    double unseen_ms;                   /* approximate age of the news of other routers' work */
+    struct node_fading placed_s;        /* seconds of prefill that this router placed lately */
+    double unseen_ms;                   /* approximate delay of the news of other routers' work */
 
     unsigned kept; /* number of replicas kept for requests that may be poison, with repetitions */
     unsigned replica_count;
     struct node_replica *replicas; /* NODE_REPLICAS_MAX rows */
     struct node_slot *slots;       /* NODE_REPLICAS_MAX rows */
-    bool fleet_stale;              /* something was learned since the beliefs were set */
-    uint64_t fleet_ms;             /* time of the last change of the beliefs */
+    bool fleet_stale;              /* samples came since the believed speeds were computed */
+    uint64_t fleet_ms;             /* time when the believed speeds were last computed */
 
     struct node_decisions *decisions_kept; /* the last decisions; NULL: none are kept */
 
@@ -214,7 +215,7 @@ struct node_router {
     struct node_candidate candidates[NODE_REPLICAS_MAX];
     struct node_under_way under_way[NODE_REPLICAS_MAX]; /* the load at each candidate */
     unsigned candidate_count;
-    bool has_costs;                   /* the inputs of costs are known */
+    bool has_costs;                   /* the candidates have the inputs of costs */
     struct node_servers servers;      /* the replicas that serve the request's model */
     struct node_replica_set guesses;  /* candidates that would be a guess */
     bool rejected_any;                /* some replica is avoided because of rejections */
@@ -257,7 +258,7 @@ static inline struct node_slot *node_router_slot(const struct node_router *r,
     return &r->slots[k - r->replicas];
 }
 /* True if a decision may consider the row: the request takes a row of this kind (a rank or an
- * address), `serving` has the row's process, and neither is excluded. */
+ * address), `serving` has the row's process, and `excluded` has neither the row nor the process. */
 bool node_router_is_asked(const struct node_router *r, unsigned replica,
                           const struct node_replica_set *serving,
                           const struct node_request *request,
@@ -293,7 +294,8 @@ static inline void node_router_touch(struct node_router *r, unsigned replica)
 void node_router_saw(struct node_router *r, unsigned replica);
 /* Calls node_load_advance(), and marks a changed load for the next report. */
 void node_router_load_advance(struct node_router *r, struct node_replica *k, uint64_t now_ms);
-/* Take in the load that other routers report, at a replica, or at all if any report changed. */
+/* The first takes in the load that other routers report at the replica. The second does so for all
+ * replicas, if any report changed. */
 void node_router_load_take(struct node_router *r, unsigned replica, uint64_t now_ms);
 void node_router_loads_take(struct node_router *r, uint64_t now_ms);
 /* Takes in the figures of an earlier life, if any. Called when the replica comes into use. */
@@ -310,7 +312,7 @@ const struct crdt_replica *node_router_row(const struct node_router *r, unsigned
  * router names the replica. */
 enum crdt_wish node_router_wish(const struct node_router *r, unsigned replica);
 bool node_router_is_ours(const struct node_router *r, unsigned replica);
-/* The replica's cache is a new, empty one. */
+/* The replica's cache is a new, empty one, which is named `rkey`. */
 void node_router_cache_renewed(struct node_router *r, unsigned replica, uint32_t rkey);
 /* Updates the replica table from the registry. */
 void node_router_registry_take(struct node_router *r);
@@ -347,7 +349,7 @@ double node_router_block_tokens(const struct node_replica *replica);
 void node_router_beliefs_now(struct node_router *r, uint64_t now_ms);
 /* Prefetches the memory that node_router_match() reads first, to overlap with other work. */
 void node_router_match_ahead(const struct node_router *r, const struct chain *chain);
-/* Prompts with the same first blocks have the same key. */
+/* The key of the prompt's first blocks, for prefix_hash; 0: no prompt. */
 uint64_t node_router_prefix_key(const struct chain *chain);
 /* Looks the prompt up in the index, for all replicas: lengths and generations. Recounts stale
  * beliefs first, even for a request without a chain. */
@@ -363,10 +365,10 @@ struct node_holding {
 struct node_holding node_router_holding(const struct node_router *r, unsigned k,
                                         const struct node_request *request,
                                         const struct node_size *size);
-/* After the look-up: the prompt's size, estimated from the known beginning. */
+/* After the look-up: corrects the size by the measured tokens of the longest known beginning. */
 void node_router_measure(const struct node_router *r, const struct node_request *request,
                          struct node_size *size);
-/* An answer reported the token positions of checkpoints. */
+/* Learns the token positions of checkpoints from the usage of an answer. */
 void node_router_measured(struct node_router *r, const struct node_work *work,
                           const struct node_usage *usage, bool complete);
 /* The prompt is sent to the replica of `work`. From now on the prompt counts as cached there, so
@@ -392,8 +394,8 @@ static inline bool node_router_has_events(const struct node_router *r, unsigned 
            (s->events.live ||
             (s->events.rkey_heard != 0 && s->events.rkey_heard == r->replicas[k].rkey));
 }
-/* The oldest generation evicted lately at the replica; 0: none. Blocks last used before count as
- * gone, even without a mark. */
+/* The oldest generation evicted lately at the replica; 0: none. Blocks last used before that
+ * generation count as gone, even without a mark. */
 static inline uint32_t node_router_events_floor(const struct node_router *r, unsigned k)
 {
     const struct node_slot *s = &r->slots[k];
@@ -407,9 +409,9 @@ static inline uint32_t node_router_events_floor(const struct node_router *r, uns
 const char *node_router_cache_source(const struct node_router *r, unsigned k);
 /* Call when replicas may have got or lost live events. */
 void node_router_events_follow(struct node_router *r);
-/* A prompt was recorded for some replica. */
+/* A prompt was recorded for some replica: reports the checkpoints to the feeds' readers. */
 void node_router_events_recorded(struct node_router *r, const struct chain *chain);
-/* An answer ended with this usage. */
+/* An answer ended with this usage; `well`: with outcome OK. Reports this to the feeds' readers. */
 void node_router_events_answered(struct node_router *r, const struct node_booking_entry *e,
                                  const struct node_usage *usage, bool well, uint64_t now_ms);
 /* Asks the shared state for tidings. Call after a replacement of the state or the reader. */
@@ -429,8 +431,9 @@ void node_router_rendering_learn(struct node_router *r, const struct node_work *
 
 /* --- health.c --- */
 
-/* If all are down, the replica to try becomes the only candidate. ERR_UNREACHABLE: there is none,
- * or none may be tried. ERR_AGAIN: all that may be tried are at the limit. */
+/* Call if all replicas of `serving` are down: makes the replica to try the only candidate.
+ * ERR_UNREACHABLE: none may be tried. ERR_AGAIN: all that may be tried are full
+ * (node_router_place). */
 MUST_USE int node_router_last_resort(struct node_router *r, const struct node_replica_set *serving,
                                      const struct node_request *request,
                                      const struct node_replica_set *excluded);
@@ -456,10 +459,11 @@ unsigned node_router_against(const struct node_router *r, unsigned replica, uint
 
 /* --- ties.c --- */
 
-/* Sets the order of replicas and routers, from which the shares follow. Called once a second. */
+/* Sets the orders of replicas and of routers, from which node_router_owner() computes each router's
+ * share of the replicas. Called once a second. */
 void node_router_shares_find(struct node_router *r);
-/* The place of the router whose share has the replica now. If no share has the replica, returns the
- * number of routers. */
+/* The place of the router in whose share the replica is now: the router prefers the replica among
+ * equals. If the replica is in no share, returns the number of routers. */
 unsigned node_router_owner(const struct node_router *r, unsigned k);
 /* Adds to the work that this router placed lately. */
 void node_router_placed(struct node_router *r, double work_s, uint64_t now_ms);
@@ -469,7 +473,7 @@ double node_router_unseen_s(const struct node_router *r);
 
 /* --- adapters.c --- */
 
-/* The adapter of the request; 0: none. */
+/* The number of the request's adapter, a hash of the name; 0: none. */
 uint32_t node_router_adapter_of(struct node_router *r, const struct node_request *request);
 /* After a join of other routers' reports: takes in the adapters used there. Called at once, because
  * a report names only the last adapter. */
@@ -481,7 +485,7 @@ struct node_adapter_cost {
 };
 struct node_adapter_cost node_router_adapter_cost(const struct node_router *r, unsigned k,
                                                   const struct node_size *size, uint64_t now_ms);
-/* True if some candidate has the adapter in a slot. 0: false. */
+/* True if some candidate has the adapter in a slot. False if `adapter` is 0. */
 bool node_router_adapter_held(const struct node_router *r, uint32_t adapter);
 /* A request for the adapter is placed at the replica, until node_adapters_release(). */
 void node_router_adapter_use(struct node_router *r, unsigned replica, uint32_t adapter,
@@ -573,13 +577,13 @@ unsigned node_router_choose(struct node_router *r, const struct node_request *re
 /* Sets the believed speeds of all replicas (node/replica/fleet.h). */
 void node_router_fleet_believe(struct node_router *r, uint64_t now_ms);
 
-/* Models with few samples here take the ratio of their replicas, which other routers or other
- * models may have taught. */
+/* Sets the believed bytes per token of models with few samples at this router: takes the figure of
+ * a replica that serves the model, which other routers or other models may have taught. */
 void node_router_models_believe(struct node_router *r);
 
 /* --- decisions.c --- */
 
-/* Stores the policy's decision, with the candidates in their present state. */
+/* Stores the policy's decision and the candidates, if the ring takes it. Sets out->number. */
 void node_router_decision_keep(struct node_router *r, const struct node_request *request,
                                const struct node_size *size, const struct node_policy *policy,
                                unsigned chosen, uint64_t now_ms, struct node_decision *out);

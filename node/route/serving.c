@@ -59,9 +59,9 @@ static bool is_named(const struct node_router *r, const struct node_request *req
            discover_names_model(r->sources, request->model, request->model_likely);
 }
 
-/* An SGLang engine without a list of models, or with adapters on demand, may serve any name, and
- * answers for any. A model in a label belongs to the labelled replica, unless this engine is known
- * to serve it. */
+/* If a label names the model, removes SGLang engines from s->may that may serve any name: those
+ * without a list of models, or with adapters on demand. The model belongs to the labelled replica.
+ * Engines known to serve the model stay. */
 static void named_elsewhere_remove(const struct node_router *r, const struct node_request *request,
                                    struct node_servers *s)
 {
@@ -169,7 +169,9 @@ static bool any_lists(const struct node_router *r)
     return false;
 }
 
-/* SGLang serves any requested name. This is no guess, and the answers teach nothing. */
+/* True if a request for the model to this replica would be a guess: the replica has no list of
+ * models, and no answer showed the model. False for SGLang, which serves any requested name, so
+ * that answers show nothing. */
 static bool is_unproven(const struct node_router *r, unsigned server)
 {
     return !node_replica_set_has(&r->servers.surely, server) &&
@@ -242,8 +244,9 @@ bool node_router_model_away(const struct node_router *r, struct slice model)
 
 /* --- context length -------------------------------------------------------------------------- */
 
-/* Standard deviations by which an estimate may be too high, or too low. Leaving out a replica as
- * too small for the prompt requires more certainty than preferring a longer context. */
+/* Standard deviations by which an estimate may be too high (surely) or too low (likely). Leaving
+ * out a replica as too small for the prompt requires more certainty than preferring a longer
+ * context. */
 static const double surely_deviations = 3, likely_deviations = 2;
 
 /* Upper limits: tokens per byte of a prompt (digits of old tokenizers have 1.4), and tokens of a
@@ -337,7 +340,8 @@ bool node_router_fit_keep(const struct node_router *r, const struct node_need *n
     return true;
 }
 
-/* A rank of candidates, best first: a fitting context; an unknown context; a longer context. */
+/* A number for the order of candidates: highest for a fitting context, next for an unknown context,
+ * and then higher for a longer context. */
 static uint64_t fit_rank(const struct node_router *r, unsigned replica,
                          const struct node_need *need)
 {

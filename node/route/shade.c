@@ -60,7 +60,7 @@ static bool shade_create(struct node_router *r)
 
 void node_router_shadow_notice(struct node_router *r, const struct crdt_index_stats *stats)
 {
-    /* 1 of CHANCE unrelated ids looks separate. */
+    /* 1 of CHANCE ids of real prompts looks like an id of shadow mode. */
     enum { CHANCE = 256, CLEARLY = CHANCE / 4, ENOUGH = 64 };
     struct node_apart_seen now = {stats->inserted, stats->apart}, *seen = &r->apart_seen;
     if (now.inserted < seen->inserted) /* the state was replaced */

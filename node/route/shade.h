@@ -1,8 +1,8 @@
 /* Shadow mode and control at the router (shadow.h has the counters, docs/adr/0075 the reasons):
  *
  *   shadowing.c  the policy that routes a request; the choice of the router's own policy
- *   shade.c      the loads and believed caches that this policy would have made
- *   shadowed.c   the answers to both, counted and shown */
+ *   shade.c      the loads and believed caches as the router's own policy would have made them
+ *   shadowed.c   the answers, counted for both policies, and shown */
 #ifndef NODE_ROUTE_SHADE_H
 #define NODE_ROUTE_SHADE_H
 
@@ -13,7 +13,8 @@
 struct node_shade {
     struct node_bookings *bookings;
     struct node_load loads[NODE_REPLICAS_MAX];
-    struct node_room rooms[NODE_REPLICAS_MAX]; /* the most that ran at once by these loads */
+    struct node_room rooms[NODE_REPLICAS_MAX]; /* the most requests and tokens that ran at once, by
+                                                * these loads */
     struct node_belief beliefs[NODE_REPLICAS_MAX];
     struct node_shade_seen { /* the index's counters when `beliefs` were last counted */
         uint32_t newest;
@@ -24,8 +25,8 @@ struct node_shade {
 /* Frees the value; NULL is fine. */
 void node_shade_destroy(struct node_shade *s);
 void node_router_shadow_check(const struct node_router *r);
-/* The first: the number gets another owner, and has no bookings. The second: the replica's cache is
- * a new, empty one. */
+/* The first: another replica gets the index, which has no bookings. The second: the replica's cache
+ * is a new, empty one. */
 void node_router_shadow_slot_set(struct node_router *r, unsigned replica);
 void node_router_shadow_cache_renewed(struct node_router *r, unsigned replica);
 /* True if a request is booked at the replica in shadow mode. */

@@ -21,7 +21,7 @@ enum { NODE_SHADOW_MINUTES = 60 }; /* the last hour, with sums per minute */
 enum node_shadow_mode { NODE_SHADOW_OFF, NODE_SHADOW_ON, NODE_SHADOW_CONTROL, NODE_SHADOW_MODES };
 enum node_shadow_side { NODE_SHADOW_PLAIN, NODE_SHADOW_POLICY, NODE_SHADOW_SIDES };
 
-/* Requests of a side, with ended answers. */
+/* Counts of a side's requests with ended answers. */
 struct node_shadow_counts {
     uint64_t requests;
     uint64_t prompt_tokens; /* as the engine reported; if not reported, the estimate of the
@@ -73,8 +73,9 @@ void node_shadow_sums_subtract(struct node_shadow_sums *from, const struct node_
 unsigned node_shadow_minutes(const struct node_shadow *s, uint64_t now_ms);
 /* The sums of the present mode over the last hour. */
 struct node_shadow_sums node_shadow_hour(const struct node_shadow *s, uint64_t now_ms);
-/* Sum of the predicted TTFTs in shadow mode: the estimates, plus the error of estimates at the
- * plain policy's choices. Other choices would wait for the missing part as well. */
+/* Sum of the TTFTs predicted for the router's own policy in shadow mode: the estimates, plus the
+ * time by which the plain policy's streams were later than estimated. The causes of this delay
+ * would delay other choices as well. */
 double node_shadow_predicted_s(const struct node_shadow_sums *sums);
 /* True if the plain policy routes the conversation; every router has the same result. `share` is in
  * 0..1. */

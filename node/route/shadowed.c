@@ -52,8 +52,8 @@ static void recorded_end(struct node_router *r, const struct node_booking_entry 
         node_belief_void(b, e->work.prompt_id, e->work.generation - 1, e->work.fresh_blocks);
 }
 
-/* The predicted tokens as a share of the prompt by the engine's count. The two policies may have
- * different estimates of the prompt. */
+/* The predicted cached tokens: their predicted share of the prompt, times the engine's count of
+ * prompt tokens. The two policies may have different estimates of the prompt. */
 static uint64_t predicted_tokens(const struct node_work_shadow *own, uint64_t prompt_tokens)
 {
     double share = (double)own->cached_tokens / number_max(own->prompt_tokens, 1);

@@ -41,7 +41,8 @@ static void record(struct node_router *r, const struct chain *chain, struct node
     work->prompt_id = chain->points[chain->length - 1].id;
 }
 
-/* Called between node_router_shadow_enter() and node_router_shadow_leave(). */
+/* Books and records the choice `own` of the router's own policy. Call between
+ * node_router_shadow_enter() and node_router_shadow_leave(). */
 static int book(struct node_router *r, const struct node_candidate *own,
                 const struct node_size *size, const struct chain *chain, uint64_t now_ms,
                 struct node_booking *out)

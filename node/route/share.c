@@ -77,7 +77,8 @@ static void tell_learned(struct node_router *r, uint64_t now_ms)
     }
 }
 
-/* Answers without a stream leave the queue by time, so their gauges fall without an event. */
+/* Prompts of answers without a stream leave the queue by time, so the reported load falls without
+ * an event. */
 static void lines_advance(struct node_router *r, uint64_t now_ms)
 {
     const unsigned count = r->replica_count;
@@ -90,7 +91,8 @@ static void lines_advance(struct node_router *r, uint64_t now_ms)
     }
 }
 
-/* A back-off ends by time, and then a trial is due. */
+/* Marks the replicas with a back-off that ended by time for the next report. Then a trial is
+ * due. */
 static void backoffs_end(struct node_router *r, uint64_t now_ms)
 {
     struct node_replica_set *set = &r->backing_off;
@@ -158,7 +160,7 @@ struct heard {
         const struct crdt_learned *learned; /* NULL: no router reports a scrape */
         uint64_t router, rank;
         bool asleep;
-    } scraper; /* the first router, in the order, to report a scrape */
+    } scraper; /* the first router in the order that reports a scrape */
 };
 
 /* The order of the routers at a replica, for tasks that one router does for all. All routers have
@@ -168,7 +170,8 @@ static uint64_t rank_of(const struct node_router *r, unsigned slot, uint64_t rou
     return node_turn_rank(r->replicas[slot].name_hash, router);
 }
 
-/* Adds a router to the order of readers. Routers with NODE_READS_AHEAD go first. */
+/* Adds another router to the order of routers that read the replica's events. Routers with
+ * NODE_READS_AHEAD go first. */
 static void add_reader(struct heard *h, bool up, const struct crdt_learned *learned, uint64_t rank)
 {
     bool goes_ahead = learned && learned->events_reads >= NODE_READS_AHEAD;
@@ -289,8 +292,8 @@ static void names_adopt(struct node_router *r)
         const struct node_replica *k = &r->replicas[slot];
         struct node_slot *s = &r->slots[slot];
         struct slice name = node_replica_name(k);
-        bool serves = k->health == NODE_HEALTH_UP; /* false for the leftovers of a router that
-                                                    * lied */
+        bool serves = k->health == NODE_HEALTH_UP; /* false for names without an engine, which a
+                                                    * router invented */
         if (pending && node_naming_held(&s->naming) && serves && !node_router_is_ours(r, slot)) {
             s->adopted = node_router_name(r, name, NODE_ENGINE_AUTO) >= 0;
             r->adopts = r->adopts || s->adopted;
@@ -363,8 +366,8 @@ static void on_reports(void *context, uint64_t now_ms)
             k->turn = h.turn;
             k->turn_events = h.turn_events;
         }
-        node_router_others_take(r, slot, now_ms); /* before the use of a factor that includes the
-                                                   * reports */
+        node_router_others_take(r, slot, now_ms); /* before node_replica_hear(), which uses a factor
+                                                   * that includes the reports */
         node_replica_hear(k, &h.learned, now_ms);
         scrape_take(r, k, &h, now_ms);
     }

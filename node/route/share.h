@@ -22,8 +22,8 @@
 
 enum {
     NODE_LEARNED_INTERVAL_MS = 1000, /* shortest interval between reports of learned figures */
-    NODE_LEARNED_FEW = 4,            /* a model with fewer samples at this router takes the ratio of
-                                      * a replica with the model */
+    NODE_LEARNED_FEW = 4,            /* a model with fewer samples at this router takes the bytes
+                                      * per token of a replica with the model */
     /* If all routers that named a replica are dead, the name ends before the registry forgets
      * it: */
     NODE_NAMING_SILENT_MS = 10000, /* if the last namer has been back for this time without the
@@ -31,7 +31,8 @@ enum {
     NODE_NAMING_DOWN_MS = 60000,   /* if the replica's probes have failed for this time */
 };
 
-/* Calls from a replication into the router on the same state. */
+/* Returns the calls that a replication (node/cluster/replication.h) on the same state makes into
+ * the router. */
 struct node_replication_user node_router_replication_user(struct node_router *r);
 
 /* Sets the source of the routers' names and round trips. Borrowed; NULL: none. */

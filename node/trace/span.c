@@ -17,7 +17,7 @@ enum {
 
 /* --- JSON ------------------------------------------------------------------------------------ */
 
-/* span_room() has reserved the room. */
+/* Appends bytes for which the caller has reserved room. */
 static inline void put(struct buf *b, const char *at, size_t len)
 {
     if (len > 0) /* an empty text may be NULL */
@@ -91,7 +91,7 @@ static void put_string(struct buf *b, struct slice s)
     } while (0)
 #define TRUTH(b, name) PUT(b, "," KEY(name) "\"boolValue\":true}}")
 
-/* Nanoseconds since 1970, from a time in the router's ms. */
+/* Appends a time of the router's clock, in ms, as nanoseconds since 1970, and the closing quote. */
 static void put_time(struct buf *b, const struct trace_request *r, uint64_t ms)
 {
     put_u64(b, ms + r->wall_ahead_ms);
@@ -138,7 +138,7 @@ static void put_first_token(struct buf *b, const struct trace_request *r, uint64
     PUT(b, ",\"name\":\"first_token\"}");
 }
 
-/* error.type: the word, or without a word the status. */
+/* Appends the attribute error.type: the word, or without a word the status. */
 static void put_error(struct buf *b, const char *word, unsigned status)
 {
     PUT(b, "," KEY("error.type") "\"stringValue\":\"");

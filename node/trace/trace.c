@@ -193,7 +193,7 @@ static bool may_pass(unsigned status)
     return status == 0 || status == 429 || status == 502 || status == 503 || status == 504;
 }
 
-/* Delays the batch, each router by a different time. */
+/* Delays the next try to send by a random time, so that routers do not try at the same moment. */
 static void back_off(struct trace *t, unsigned tries, uint64_t retry_after_s, uint64_t now_ms)
 {
     uint64_t wait = (uint64_t)TRACE_BACK_OFF_MS << (tries - 1);
@@ -255,7 +255,8 @@ static void attribute(struct json_writer *w, const char *key, const char *text)
     json_object_end(w);
 }
 
-/* A router without peers has no name: the instance is a unique number. */
+/* Writes t->front, the beginning of each batch. A router without peers has no name, so
+ * service.instance.id is a random number. */
 static int write_front(struct trace *t, const struct trace_config *config)
 {
     char instance[HTTP_SPAN_ID_HEX + 1] = "";

@@ -28,10 +28,10 @@ struct trace_config {
     uint64_t seed[2];   /* random seed of ids */
 };
 
-/* ERR_NOMEM. */
+/* Creates the record of a router's traces. ERR_NOMEM. */
 MUST_USE int trace_create(struct trace **out, const struct trace_config *config);
 void trace_destroy(struct trace *t);
-/* Sets the wall-clock time. Called every second. */
+/* Sets the wall-clock time at `now_ms`. Called every second. */
 void trace_wall(struct trace *t, uint64_t wall_ms, uint64_t now_ms);
 void trace_check(const struct trace *t);
 
@@ -39,7 +39,8 @@ void trace_check(const struct trace *t);
 
 /* True if a new trace is sampled: with the probability `share` (0 to 1). */
 bool trace_sample(struct trace *t, double share);
-/* Ids of a trace without a record, for a traceparent with the same flag. */
+/* Makes random ids for the traceparent of a request that is not sampled. The flag `sampled` is
+ * off. */
 void trace_unsampled(struct trace *t, struct http_traceparent *out);
 /* Begins a span: a child of `parent`, or of a new trace (NULL). NULL: there is no memory. */
 struct trace_request *trace_begin(struct trace *t, const struct http_traceparent *parent,
@@ -67,7 +68,8 @@ struct trace_attempt {
     const char *error;       /* the error in a word; NULL: none, or only the status */
     uint64_t first_token_ms; /* 0: none */
 };
-/* Does nothing if no attempt was sent. */
+/* Ends the attempt under way, and writes the attempt's span. Does nothing if no attempt was
+ * sent. */
 void trace_attempt_ended(struct trace_request *r, const struct trace_attempt *a, uint64_t now_ms);
 
 struct trace_usage {
@@ -95,7 +97,7 @@ struct trace_end {
 /* Ends the request's span, queues all spans of the request for export, and frees `r`. */
 void trace_end(struct trace_request *r, const struct trace_end *e, uint64_t now_ms);
 
-/* Frees the request without a record. */
+/* Frees `r` without writing the request's spans. */
 void trace_drop(struct trace_request *r);
 
 /* --- the export ------------------------------------------------------------------------------ */
@@ -119,7 +121,7 @@ enum trace_news trace_batch_ended(struct trace *t, const struct trace_answer *an
 void trace_flush(struct trace *t);
 /* True if no span waits. */
 bool trace_is_empty(const struct trace *t);
-/* NULL: traces are off. */
+/* Writes the metrics of traces. `t` NULL: traces are off. */
 void trace_metrics(const struct trace *t, struct prometheus *p);
 
 #endif

@@ -55,7 +55,8 @@ struct trace_request {
 /* Takes a free record, or makes a new record. */
 struct trace_request *trace_request_new(struct trace *t);
 void trace_span_id(struct trace *t, char out[HTTP_SPAN_ID_HEX]);
-/* Adds the finished spans of a request to a batch. */
+/* Adds the finished spans of a request to the last batch, or to a new batch. Without room or
+ * memory, counts the spans as dropped. */
 void trace_put(struct trace *t, struct slice spans, unsigned count, uint64_t now_ms);
 
 #endif

@@ -1,7 +1,8 @@
 /* The default: least cost in seconds (node/route/cost.h), and among near-equal candidates the
  * fewest requests. Effects outside the cost model, such as a growing queue inside an engine, are
- * seldom worse there. Each of R routers considers 1 in R of the equal candidates. So they do not
- * all choose the same replica before they hear of each other's choices.
+ * seldom worse at the candidate with the fewest requests. Each of R routers considers 1 in R of the
+ * equal candidates. So they do not all choose the same replica before they hear of each other's
+ * choices.
  *
  * The other routers' placements at the same moment are not known yet. If they fill up the cheapest
  * replicas, as water fills a vessel, all costs up to the water's level count as equal
@@ -17,7 +18,7 @@
 
 enum { LEVEL_STEPS = 10 };
 
-/* The level to which the unseen work fills the replicas. */
+/* The cost up to which the unseen work of other routers fills the cheapest replicas. */
 static double level_of(const struct node_policy_input *in, double least)
 {
     double low = least, high = least + in->unseen_s;
@@ -62,10 +63,10 @@ static double tie_of(const struct node_policy_input *in, double least)
     return least + number_max(share, RULE(TIE_S));
 }
 
-/* Candidates that cost no more than `limit` and have caches as good as `still`. */
+/* The candidates that cost at most `limit`, of which at most `still` by still_s(). */
 struct equal {
     double limit, still;
-    bool ours; /* and belong to this router's share */
+    bool ours; /* only candidates of this router's share */
 };
 
 static bool is_equal(const struct node_policy_input *in, const struct node_candidate *c,
@@ -74,7 +75,7 @@ static bool is_equal(const struct node_policy_input *in, const struct node_candi
     return c->cost.total_s <= e->limit && still_s(c) <= e->still && (!e->ours || is_ours(in, c));
 }
 
-/* Candidates as good as the least, with the others' work taken into account. */
+/* The candidates that count as equal to the cheapest, after the unseen work of other routers. */
 static struct equal equal_of(const struct node_policy_input *in)
 {
     const struct node_candidate *least = &in->candidates[least_of(in)];
