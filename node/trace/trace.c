@@ -122,14 +122,16 @@ static void batch_free(struct trace *t, struct trace_batch *b)
     free(b);
 }
 
-static struct trace_batch *batch_new(struct trace *t, uint64_t now_ms)
+/* Returns an empty batch with room for `bytes` more, or NULL. */
+static struct trace_batch *batch_new(struct trace *t, size_t bytes, uint64_t now_ms)
 {
     struct trace_batch *b = calloc(1, sizeof *b);
     if (b == NULL)
         return NULL;
     b->text = t->spare;
     t->spare = (struct buf){0};
-    if (buf_append_slice(&b->text, buf_slice(&t->front)) != 0) {
+    if (buf_reserve(&b->text, t->front.len + bytes) != 0 ||
+        buf_append_slice(&b->text, buf_slice(&t->front)) != 0) {
         t->spare = b->text;
         free(b);
         return NULL;
@@ -154,7 +156,7 @@ void trace_put(struct trace *t, struct slice spans, unsigned count, uint64_t now
         return;
     }
     if (b == NULL || b->sealed || b->spans >= TRACE_BATCH_SPANS)
-        b = batch_new(t, now_ms);
+        b = batch_new(t, spans.len + 1 + back.len, now_ms);
     if (b == NULL || buf_reserve(&b->text, spans.len + 1 + back.len) != 0) {
         t->dropped[TRACE_DROPPED_MEMORY] += count;
         return;
