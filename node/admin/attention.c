@@ -32,7 +32,7 @@ static const struct row {
                              "clients of {a}: they get 503", "gvctl replicas"},
     [ATTENTION_CERTIFICATE_EXPIRED] = {"certificate_expired", ATTENTION_RED,
                                        "the certificate in {a} has expired",
-                                       "clients that check it cannot connect",
+                                       "clients or engines that check it: they refuse connections",
                                        "replace the file; the router reads it again"},
     [ATTENTION_CLIENTS_KEY] =
         {"clients_key", ATTENTION_AMBER,
@@ -94,7 +94,7 @@ static const struct row {
                                  "nobody; that router stays outside", "gvctl events --last 20"},
     [ATTENTION_CERTIFICATE_EXPIRES] = {"certificate_expires", ATTENTION_AMBER,
                                        "the certificate in {a} expires in {n} days",
-                                       "nobody yet; then clients that check it",
+                                       "nobody yet; then clients or engines that check it",
                                        "replace the file; the router reads it again"},
     [ATTENTION_FILES_REFUSED] = {"files_refused", ATTENTION_AMBER,
                                  "the {a} cannot be used, and the old ones stay in force",

@@ -323,10 +323,15 @@ static void look_at_expiry(struct admin_attention_list *list, const struct io_fi
 
 void tls_attention(const struct tls *t, struct admin_attention_list *list)
 {
-    for (unsigned port = 0; t != NULL && port < ARRAY_LEN(t->server); port++) {
+    if (t == NULL)
+        return;
+    for (unsigned port = 0; port < ARRAY_LEN(t->server); port++) {
         for (unsigned i = 0; t->server[port] != NULL && i < t->server[port]->count; i++)
             look_at_expiry(list, &t->files[port].watch.files[2 * i], t->server[port]->ctx[i]);
     }
+    const struct tls_files *f = &t->files[FILES_REPLICAS];
+    if (t->options->replica_cert[0] != '\0')
+        look_at_expiry(list, &f->watch.files[f->watch.count - 2], t->client);
 }
 
 unsigned tls_files_refused(const struct tls *t)

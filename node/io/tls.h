@@ -56,7 +56,7 @@ void tls_free(struct tls *t);
 /* Returns the number of sets of files now unusable. */
 unsigned tls_files_refused(const struct tls *t);
 void tls_metrics(const struct tls *t, struct prometheus *p);
-/* Adds the ports' certificates that have expired, or will in two weeks, to the list. */
+/* Adds certificates (of ports, and replica-cert) that have expired, or will in two weeks. */
 void tls_attention(const struct tls *t, struct admin_attention_list *list);
 
 /* --- replicas -------------------------------------------------------------------------------- */

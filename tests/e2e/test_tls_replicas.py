@@ -169,10 +169,12 @@ class Replicas(TlsCase):
         self.fails(e.url, "version", "protocol")
 
     def test_client_certificate(self):
-        mine = self.ca.pair("client", "DNS:router.example")
+        mine = self.ca.pair("client", "DNS:router.example", days=7)
         e = self.tls_engine(asks=self.ca)
         r = self.behind([e], *mine.flags("replica"))
         self.assertEqual(self.client(r).post(CHAT, {"model": "m"}).status, 200)
+        wait_for(lambda: [x for x in r.admin("GET", "/attention").json["items"]
+                          if (x["kind"], x["about"]) == ("certificate_expires", mine.cert)], "a week is left")
         r = self.behind([], "--replica", e.url, wait_up=False)
         line = r.wait_event("replica_tls_failed") if r.events("replica_tls_failed") else None
         wait_for(lambda: r.metric("replica_up") == 0, "it to be down")
