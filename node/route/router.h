@@ -214,7 +214,7 @@ enum node_replica_wish {
     NODE_REPLICA_ADD,    /* in use, whatever the configurations say */
     NODE_REPLICA_REMOVE, /* not in use, whatever the configurations say */
 };
-/* Returns the index. ERR_RANGE: see node_router_name(); ERR_AGAIN: the name waits for a slot;
+/* Returns the index of an added replica, or 0. ERR_RANGE: see node_router_name(); ERR_AGAIN: the name waits for a slot;
  * ERR_FULL: too many names wait; ERR_NOT_FOUND: the replica to remove is not known; ERR_EXISTS: no
  * change. `engine` is the type of a new replica. */
 MUST_USE int node_router_replica_wish(struct node_router *r, struct slice name,
