@@ -1,4 +1,4 @@
-/* Metrics of keys. The first ACCESS_SHOWN_MAX names to call are labels. All others share a label
+/* Metrics of keys. The first ACCESS_SHOWN_MAX names with a request are labels. All others share a label
  * that is always there, and that no key can have as a name. */
 #include "node/access/access_internal.h"
 
