@@ -177,7 +177,7 @@ static int append_lowered(const struct node_option_lowered *l, const struct node
     return err == 0 ? buf_printf(out, ": %s", l->why) : err;
 }
 
-/* Appends a line: name: value # source */
+/* Appends a line: name: value    # source */
 static int effective_row(const struct node_options *o, unsigned index, const char *comment,
                          struct buf *out)
 {
