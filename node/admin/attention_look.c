@@ -264,9 +264,8 @@ static int write_answer(struct admin *a, const struct admin_ask *ask, struct sli
                         struct buf *out)
 {
     (void)ask, (void)nodes; /* admin_hearing() has read them */
-    admin_attention_look(
-        a,
-        proxy_now_ms(a->proxy)); /* the list must be up to date: a script may just have drained */
+    /* The list must be up to date: a script may just have drained a replica. */
+    admin_attention_look(a, proxy_now_ms(a->proxy));
     struct json_writer w = json_writer_of(out);
     json_object_begin(&w);
     json_put_cstr(&w, "router", a->config.name);
