@@ -56,8 +56,8 @@ struct given_option {
     bool (*take)(struct given *g, const struct given_option *o, const char *text);
     size_t where; /* offset of the field in struct given, or as `take` defines */
     const char *help;
-    const char *
-        values; /* words for completion, separated by blanks; "": no completion; NULL: file names */
+    const char *values; /* words for completion, separated by blanks; "": none; NULL: file
+                         * names */
 };
 
 /* Returns the i-th option; NULL: no more. */
