@@ -9,7 +9,8 @@
  *   affinity      remembers the replica behind each stored response (node/route)
  *   discover      which replicas this router names (node/discover); NULL: the router serves no
  *                 clients
- *   replication   carries the state to other routers and back (node/cluster); NULL: the router runs alone
+ *   replication   carries the state to other routers and back (node/cluster); NULL: the router
+ *                 runs alone
  *   kv_readers    reads engines' KV-cache events (node/kv); NULL: none are read
  *   proxy         requests on their way (node/proxy); NULL: the router serves no clients
  *   admin         operators' requests (node/admin); NULL: the router serves no clients

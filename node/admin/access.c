@@ -49,7 +49,7 @@ static bool is_host_of(struct slice name, const char *at)
 
 /* True if the authority's host can only be this router: an IP address, localhost, the name in
  * admin-listen, or the name announced to the others (the machine's, if the port listens on all
- * addresses). Nobody with a page elsewhere can give that page such a name. */
+ * addresses). A foreign page cannot have such a host name. */
 static bool is_our_host(const struct admin *a, struct slice authority)
 {
     char host[NODE_HOST_BYTES];

@@ -10,19 +10,14 @@
 #include "node/proxy/exchange/exchange.h"
 
 enum {
-    ADMIN_ASK_TIMEOUT_US =
-        8000000, /* time for all routers to answer; gvctl waits a little longer */
-    ADMIN_ATTENTION_US =
-        1000000, /* the same for GET /attention: a silent router is a problem too */
-    ADMIN_ATTENTION_FRESH_MS =
-        500, /* GET /attention uses digests of this age: gvctl status has just called /convergence */
-    ADMIN_EVENTS_TIMEOUT_US =
-        2000000, /* time for all routers to send events, which are requested each second */
-    ADMIN_ADD_PROBE_MS =
-        2000, /* time for the health probe of a new replica; then the replica is added anyway */
-    ADMIN_ADDS_MAX = 64,     /* pending additions; beyond that, 503 */
-    ADMIN_WATCH_MS = 500,    /* between two looks at all replicas */
-    ADMIN_FLAPS_OUTS = 3,    /* a replica flaps if it goes out this often */
+    ADMIN_ASK_TIMEOUT_US = 8000000,    /* time for all routers to answer; gvctl waits longer */
+    ADMIN_ATTENTION_US = 1000000,      /* time for GET /attention; silence is a problem too */
+    ADMIN_ATTENTION_FRESH_MS = 500,    /* age up to which GET /attention uses known digests */
+    ADMIN_EVENTS_TIMEOUT_US = 2000000, /* time for events, which are asked for each second */
+    ADMIN_ADD_PROBE_MS = 2000,         /* time for a new replica's health probe; then it is added */
+    ADMIN_ADDS_MAX = 64,               /* pending additions; beyond that, 503 */
+    ADMIN_WATCH_MS = 500,              /* between two looks at all replicas */
+    ADMIN_FLAPS_OUTS = 3,              /* a replica flaps if it goes out this often */
     ADMIN_FLAPS_MS = 600000, /* within this time; a rolling restart takes a replica out only once */
     ADMIN_REFUSALS_MAX = 16, /* pairs of address and call with a row for refusals */
     ADMIN_REFUSALS_MS = 60000, /* between two log lines of such a pair */

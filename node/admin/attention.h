@@ -8,8 +8,8 @@
  *
  * Planned work (a drain, a router leaving in order, a replica in slow start) is no problem.
  *
- * Invariants: items are ordered by severity, the worst first, then by the time of adding. A list has at most
- * ATTENTION_ITEMS_MAX items and counts the rest. */
+ * Invariants: items are ordered by severity, the worst first, then by the time of adding. A
+ * list has at most ATTENTION_ITEMS_MAX items and counts the rest. */
 #ifndef NODE_ADMIN_ATTENTION_H
 #define NODE_ADMIN_ATTENTION_H
 

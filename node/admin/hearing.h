@@ -11,11 +11,11 @@
 #include "node/cluster/replication.h"
 
 enum {
-    HEARING_NAMED_MAX = 3, /* lines of cuts, and lines of deaf routers; `more` counts the rest */
-    HEARING_ROUTER_MS =
-        350, /* silence allowed per living router: each sends to a random one 8 times a second */
-    HEARING_LEAST_MS =
-        1000, /* silence allowed at least, for 2 routers: a packet or two may get lost */
+    HEARING_NAMED_MAX = 3,    /* lines of cuts, and lines of deaf routers; `more` counts the rest */
+    HEARING_ROUTER_MS = 350,  /* silence allowed per living router: each sends to a random one 8
+                               * times a second */
+    HEARING_LEAST_MS = 1000,  /* silence allowed at least, for 2 routers: a packet or two may get
+                               * lost */
     HEARING_YOUNG_MS = 3000,  /* a router younger than this may not have met all others */
     HEARING_KNOWN_MS = 10000, /* after this time the findings are out of date */
 };

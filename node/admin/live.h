@@ -23,15 +23,15 @@ enum {
     LIVE_EVERY_MS = 500,    /* between two looks for news; every second look makes a snapshot */
     LIVE_DECISIONS_MAX = 8, /* decisions in a `news` */
     LIVE_EVENTS_MAX = 16,   /* events in a `news`; the next one has the rest */
-    /* Replicas in a snapshot: those with a changed standing, then the others in turn. A hundred viewers
-     * of a thousand replicas cost about 1 % of a core (tests/bench/viewers.py). */
+    /* Replicas in a snapshot: those with a changed standing, then the others in turn. A hundred
+     * viewers of a thousand replicas cost about 1 % of a core (tests/bench/viewers.py). */
     LIVE_REPLICAS_MAX = 256,
-    LIVE_HELLO_REPLICAS =
-        1024,         /* replicas in a hello: the default of replicas-max; more come in turn */
-    LIVE_SHOWN = 128, /* shown decisions that may still end */
+    LIVE_HELLO_REPLICAS = 1024, /* replicas in a hello: the default of replicas-max; more come in
+                                 * turn */
+    LIVE_SHOWN = 128,           /* shown decisions that may still end */
     LIVE_HELLO_DECISIONS = 32,
     LIVE_HELLO_EVENTS = 64,
-    LIVE_TEXT_BYTES_MAX = 2048 * 1024, /* bytes of a text; a longer text is not sent */
+    LIVE_TEXT_BYTES_MAX = 2048 * 1024, /* bytes of an event's text; a longer text is not sent */
     /* Bytes of the routers' own reports in a text. If they need more, the lists of heard routers
      * are left out. */
     LIVE_NODES_BYTES_MAX = 256 * 1024,

@@ -184,8 +184,8 @@ void admin_reset_cache(struct admin *a, struct exchange *x, const struct http_he
     struct node_replica_option wanted = {.name = ""};
     char model[NODE_MODEL_ID_MAX + 1];
     struct control_whom whom = {0};
-    bool one =
-        admin_query_has(head, SLICE("replica")); /* an empty value does not mean all replicas */
+    /* An empty value does not mean all replicas. */
+    bool one = admin_query_has(head, SLICE("replica"));
     if (one && !admin_read_replica(a, x, head, &wanted, false))
         return;
     bool named = admin_query(head, SLICE("model"), model, sizeof model) && model[0] != '\0';

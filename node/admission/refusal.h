@@ -45,7 +45,7 @@
     X(BY_ENGINE, "engine", 502, NULL, NULL) /* error in a stream or of a control path */           \
     X(POISON, "poison", 502, NULL, "Engines died after this request. It is not sent to another.")  \
     X(SUSPECT, "suspect", 502, NULL, NULL) /* the request killed an engine */                      \
-    X(LOOP, "loop", 508, NULL, NULL)       /* has passed this or too many routers */               \
+    X(LOOP, "loop", 508, NULL, NULL)       /* was here before, or at too many routers */           \
     X(INTERNAL, "internal", 500, NULL, NULL)                                                       \
     X(CONNECTIONS, "connections", 503, "connections-max", "Too many connections.")                 \
     X(CLIENT_CONNECTIONS, "client_connections", 429, "connections-per-client-max",                 \

@@ -59,8 +59,8 @@ struct discover_origin {
     bool said_empty;   /* the last list was empty, whether applied or not */
     uint64_t failures; /* failures since the start */
     uint64_t success_ms;
-    uint64_t
-        empty_ms; /* when the source first gave the empty list that is not applied yet; 0: no such list */
+    uint64_t empty_ms; /* when the source first gave the empty list that is not applied yet; 0: no
+                        * such list */
     char why[DISCOVER_WHY_MAX];
     char lacks[DISCOVER_WHY_MAX]; /* missing in the list, as text for people; empty: nothing */
     char hint[DISCOVER_WHY_MAX];  /* why the list is empty, if known */
@@ -74,8 +74,7 @@ enum discover_use {
 
 /* A name listed by a source, or still present at the host. */
 struct discover_row {
-    struct discover_item
-        said; /* the item of the last successful use(); before, the item of a list */
+    struct discover_item said; /* item of the last successful use(); before, of a list */
     enum discover_use use;
     bool refused;         /* refused by the host: logged, and tried again */
     uint64_t vanished_ms; /* time since which no source lists the name; 0: listed */

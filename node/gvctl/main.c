@@ -81,9 +81,8 @@ static int convergence(const struct given *g, const struct command *c)
 {
     unsigned limit_s = g->timeout_s > 0 ? g->timeout_s : g->wait ? WAIT_S : ASK_TIMEOUT_S;
     double end = call_seconds() + limit_s;
-    double least = limit_s < ASK_TIMEOUT_S
-                       ? limit_s
-                       : ASK_TIMEOUT_S; /* each call has this time, even the last */
+    /* Each call has at least this time, even the last. */
+    double least = limit_s < ASK_TIMEOUT_S ? limit_s : ASK_TIMEOUT_S;
     struct buf out = {0};
     json_t *said = NULL;
     bool equal = false;

@@ -3,11 +3,7 @@
 
 #include "node/gvctl/show_internal.h"
 
-enum {
-    NAME_WIDTH = 28,
-    COLUMN_WIDTH = 24,
-    COLUMNS_MAX = 8 /* routers in VECTOR; --json shows all */
-};
+enum { NAME_WIDTH = 28, COLUMN_WIDTH = 24, COLUMNS_MAX = 8 /* --json shows all */ };
 
 const char *show_member_state(const json_t *m)
 {

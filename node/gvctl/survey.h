@@ -10,8 +10,8 @@
 #include "node/settings/address.h"
 
 enum {
-    SURVEY_ROUTERS_MAX =
-        16, /* routers asked for counters; of further routers only the state is shown */
+    SURVEY_ROUTERS_MAX = 16, /* routers asked for counters; of further routers only the state is
+                              * shown */
     SURVEY_ADMIN_BYTES = NODE_HOST_BYTES + 32,
 };
 
@@ -21,8 +21,8 @@ struct survey_router {
     bool self;                      /* the asked router */
     char admin[SURVEY_ADMIN_BYTES]; /* URL of the admin port, if known */
     json_t *told;                   /* owned; the answer of /figures; NULL: not reached */
-    json_t *
-        total; /* part of `told`: since the router's start; NULL: not reached, or an older router */
+    json_t *total; /* part of `told`: since the router's start; NULL: not reached, or an older
+                    * router */
 };
 
 struct survey {

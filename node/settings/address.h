@@ -1,5 +1,5 @@
-/* HOST:PORT as written in settings and replicas, and the kinds of hosts (IP address, loopback, any
- * address) as far as the text shows them. Names are not resolved here. */
+/* HOST:PORT as written in settings and replicas, and the kinds of hosts (IP address, loopback, all
+ * addresses) as far as the text shows them. Names are not resolved here. */
 #ifndef NODE_SETTINGS_ADDRESS_H
 #define NODE_SETTINGS_ADDRESS_H
 

@@ -39,7 +39,7 @@ enum {
     NODE_ERROR_BYTES = 512,
     NODE_GOSSIP_PORT = 7490, /* default of gossip-listen and join */
     NODE_SESSION_HEADERS_MAX = 16,
-    NODE_SOURCES_MAX = 16,   /* DNS names, files or services with replicas, each */
+    NODE_SOURCES_MAX = 16,   /* limit for each: DNS names, files, Kubernetes services */
     NODE_DNS_PORT = 53,      /* default of dns-server */
     NODE_TLS_CERTS_MAX = 32, /* certificates in tls-cert */
 };
@@ -145,8 +145,7 @@ struct node_options {
 
     /* TLS; paths are "" = none */
     struct node_strings tls_cert;
-    struct node_strings
-        tls_key; /* as many as tls_cert; or none: the keys are in tls_cert's files */
+    struct node_strings tls_key; /* as many as tls_cert; none: the keys are in its files */
     char *tls_ticket_key_file;
     uint64_t tls_handshake_timeout_ms;
     char *replica_ca_file;
@@ -199,8 +198,8 @@ struct node_options {
     uint32_t forwarded_headers; /* enum node_forwarded */
     char *cors_allow_origin;    /* "*", "off" or "" = off, or origins separated by commas */
     uint32_t host_header;       /* 0: the replica's host, 1: the client's header */
-    uint32_t
-        client_half_close; /* 0: a half-closed client is gone, 1: that client still gets the answer */
+    uint32_t client_half_close; /* 0: a half-closed client is gone, 1: that client still gets the
+                                 * answer */
     uint64_t head_bytes_max;
     uint64_t headers_max;
     uint64_t body_bytes_max;
@@ -210,7 +209,7 @@ struct node_options {
     bool proxy_protocol;
     struct node_strings proxy_protocol_from; /* each valid for ip_net_parse() */
     bool reuse_port;                         /* SO_REUSEPORT on the client port */
-    uint64_t client_idle_timeout_ms;         /* 0 = off, in all timeouts here */
+    uint64_t client_idle_timeout_ms;         /* 0: off, as in all client timeouts below */
     uint64_t client_head_timeout_ms;
     uint64_t client_body_timeout_ms;
     uint64_t client_body_total_timeout_ms;

@@ -9,7 +9,7 @@
 extern const struct node_option node_option_requests[];
 extern const unsigned node_option_request_count;
 
-/* When a change takes effect. LIVE: while the router runs. */
+/* When a change takes effect: at the next start, or while the router runs. */
 enum { RESTART, LIVE };
 
 #define FIELD(member, kind, text, when)                                                            \

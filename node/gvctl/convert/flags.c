@@ -150,8 +150,8 @@ static const struct convert_row gateway[] = {
     {0},
 };
 
-/* Flags that count only with --enable-mesh. Without it, --router-selector means --selector, as
- * launch_server writes it. */
+/* Flags that count only with --enable-mesh. Without that flag, --router-selector is launch_server's
+ * spelling of --selector. */
 static const struct convert_row mesh[] = {
     SAME("mesh-server-name=", "node-name"),
     SAME("mesh-host=", "gossip-listen.host"),
