@@ -16,15 +16,16 @@
 
 enum { NAMES_FULL_MS = 60000 };
 
-/* The limit of requests at a replica. Without a connection a request could only wait. */
+/* Returns the limit of this router's requests at a replica: at most the limit of connections,
+ * because a request without a connection could only wait. */
 static uint32_t replica_requests_max(const struct node_options *o)
 {
     uint64_t max = o->replica_requests_max, connections = o->upstream_connections_max;
     return (uint32_t)(max == 0 || max > connections ? connections : max);
 }
 
-/* The policy's name for the other routers, which log a difference from theirs. In shadow mode the
- * name is "shadow", because `policy` does not route then. */
+/* Returns the policy's name for the other routers, which log if it differs from their own policy.
+ * In shadow mode the name is "shadow", because `policy` does not route then. */
 static const char *policy_told(const struct node_options *o)
 {
     return o->shadow ? "shadow" : node_policy_names[o->policy];
@@ -154,7 +155,8 @@ static int on_aside_read(void *context, uint64_t router, struct slice bytes, int
     return access_news_read(context, router, bytes, now_ms);
 }
 
-/* The use of clients' keys counts at all routers. */
+/* Shares the use of client keys with the other routers: the limits of a key hold for all routers
+ * together. */
 static void access_share(struct node *n, struct access *access)
 {
     const struct node_replication_aside aside = {
@@ -165,7 +167,8 @@ static void access_share(struct node *n, struct access *access)
 
 /* --- KV-cache events ------------------------------------------------------------------------- */
 
-/* If there is no room for a mark, the other routers infer the cache's contents as before. */
+/* Reports a checkpoint that is gone. Returns false if the reader should repeat the report later. If
+ * there is no room for a mark, the other routers infer the cache's contents as before. */
 static bool on_gone(void *context, unsigned slot, uint64_t id, uint8_t code)
 {
     struct node *n = context;
@@ -184,9 +187,9 @@ static void on_cleared(void *context, unsigned slot)
     node_router_cache_reset(n->router, slot, proxy_now_ms(n->proxy));
 }
 
-/* The engine's KV-cache events began anew, so the cache is lost, unless the router knows that
- * already (`rkey` is not the present one). If metrics report the process's start time, they reveal
- * the restart too, and the reader of metrics logs it. */
+/* The engine's KV-cache events began anew: the engine restarted and its cache is lost. If `rkey` is
+ * not the present one, the router knows that already. If metrics report the process's start time,
+ * they reveal the restart too, and the reader of metrics logs it. */
 static void on_began(void *context, unsigned slot, uint32_t rkey)
 {
     struct node *n = context;
@@ -207,7 +210,8 @@ static void on_path(void *context, const struct kv_path *path)
     kv_readers_path(n->kv_readers, path);
 }
 
-/* Converts cluster time to this router's time, which readers use. */
+/* Passes an answer that ended successfully to the readers, with its cluster times converted to this
+ * router's time. */
 static void on_told(void *context, const struct kv_told *told)
 {
     struct node *n = context;
@@ -380,8 +384,8 @@ int node_recall(struct node *n, const struct node_kept *kept, uint64_t now_ms, c
 
 /* --- time ------------------------------------------------------------------------------------ */
 
-/* For a router without others, logs replica names that wait for room. With several routers the
- * replication logs these. */
+/* Logs that replica names wait for room, if this router runs alone. With several routers the
+ * replication logs the names. */
 static void check_names_limit(struct node *n, uint64_t now_ms)
 {
     const struct crdt_registry *registry = crdt_state_registry(node_state_crdt(n->state));

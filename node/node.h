@@ -1,19 +1,21 @@
 /* A router without the shell, wired together once: the daemon, the benches, the simulator and the
- * tests make routers here. Only the driver differs: sockets and clock, or a simulation.
+ * tests make routers here. Only the driver of a router differs: sockets and a clock, or a
+ * simulation.
  *
  *   state         what routers agree on, and cluster time (node/cluster)
  *   router        chooses replicas by the state (node/route)
- *   decisions     the last choices, for `gvctl explain` (node/route); NULL: the router serves no
- *                 clients
+ *   decisions     the last choices, for `gvctl decisions` (node/route); NULL: the router serves
+ *                 no clients
  *   affinity      remembers the replica behind each stored response (node/route)
  *   discover      which replicas this router names (node/discover); NULL: the router serves no
  *                 clients
- *   replication   carries the state to other routers and back (node/cluster); NULL: there are none
+ *   replication   carries the state to other routers and back (node/cluster); NULL: the router
+ *                 runs alone
  *   kv_readers    reads engines' KV-cache events (node/kv); NULL: none are read
  *   proxy         requests on their way (node/proxy); NULL: the router serves no clients
  *   admin         operators' requests (node/admin); NULL: the router serves no clients
  *
- * These are used directly; struct node owns them.
+ * Callers use these parts directly; struct node owns them.
  *
  *   node_config_of(&config, &options);     from the options
  *   config.keyring = ...                   from the place where the router runs
@@ -36,7 +38,7 @@
 struct node_config {
     struct node_state_config state;
     struct node_router_config router;
-    struct node_replication_config replication; /* used if there are several routers */
+    struct node_replication_config replication; /* used if `keyring` is set */
     uint32_t stored_responses;                  /* number of stored responses to remember */
     const struct gossip_keyring *keyring;       /* borrowed; NULL: a router alone */
     const struct hash_secret *secret;           /* hash secret of a router alone; borrowed; NULL: a
@@ -46,14 +48,14 @@ struct node_config {
     struct admin_config admin;
 };
 
-/* Makes the configuration from the options, which are borrowed as long as the node. The caller adds
- * the wall clock (state.wall_ms). With several routers, the caller adds keyring, name and address
- * (replication.gossip). If the router serves clients, the caller adds the parts of proxy_config and
- * admin_config that depend on where the router runs. node_create() fills in time, randomness and
- * the links between the parts. */
+/* Makes the configuration from the options, which are borrowed as long as the node lives. The
+ * caller adds the wall clock (state.wall_ms). With several routers, the caller adds keyring, name
+ * and address (replication.gossip). If the router serves clients, the caller adds the parts of
+ * proxy_config and admin_config that depend on where the router runs. node_create() fills in time,
+ * randomness and the links between the parts. */
 void node_config_of(struct node_config *out, const struct node_options *options);
-/* The configuration of a daemon without any options, for tests and benches: they change only the
- * settings under test. ERR_NOMEM. */
+/* Makes the configuration of a daemon without any options, for tests and benches: they change only
+ * the settings under test. ERR_NOMEM. */
 MUST_USE int node_config_default(struct node_config *out);
 
 struct node {
@@ -72,14 +74,16 @@ struct node {
     uint64_t names_again_ms; /* replicas_full is not logged again before then */
 };
 
-/* The configuration is borrowed for the call. A router alone needs only random() of `io`: for the
- * seed, if the configuration has 0, and for the secret key of hashes. Routers of a cluster derive
- * the secret from the keyring. Errors are those of the parts created here. */
+/* Creates a router and its parts. The configuration is borrowed for the call. A router alone needs
+ * only random() of `io`: for the seed, if the configuration has 0, and for the secret key of
+ * hashes. Routers of a cluster derive the secret from the keyring. Errors are those of the parts
+ * created here. */
 MUST_USE int node_create(struct node **out, const struct node_config *config,
                          const struct node_replication_io *io, uint64_t now_us);
-/* The learned state, for node_keep_begin(). */
+/* Returns the parts of the router that a state file holds, for node_keep_begin(). */
 struct node_keep_source node_remembers(struct node *n);
-/* Merges the state saved by an earlier process into a new node. Errors as node_kept_join(). */
+/* Merges the state saved by an earlier process into a new node. Errors and `why` as in
+ * node_kept_join(). */
 MUST_USE int node_recall(struct node *n, const struct node_kept *kept, uint64_t now_ms,
                          const char **why);
 /* Called every second for a node that serves clients. */
@@ -87,7 +91,7 @@ void node_tick(struct node *n, uint64_t now_ms);
 /* The borrowed options of a node that serves clients have changed. Applies the live options
  * (node/settings/change.h), as at the start. */
 void node_renew(struct node *n, const struct node_options *options, uint64_t now_ms);
-/* Call after the proxy is stopped and all streams are closed. */
+/* Frees the router. Call after the proxy is stopped and all streams are closed. */
 void node_destroy(struct node *n);
 /* Checks the invariants of all parts. */
 void node_check(const struct node *n);

@@ -71,7 +71,7 @@ void access_take(struct access *a, struct access_table *table)
     a->table = table;
     a->refused = false;
     a->cursor = 0;
-    a->again_ms = 0; /* a name may have a new limit */
+    a->again_ms = 0; /* publish all active keys: a name may have a new limit */
     access_table_destroy(old);
 }
 

@@ -34,9 +34,9 @@ void access_check(const struct access *a);
 
 /* Replaces the table and owns it. The counts of names in both tables stay. */
 void access_take(struct access *a, struct access_table *table);
-/* true: the file is unusable; false: usable again. Only for metrics. */
+/* Sets whether the file is unusable now (`refused`). Only for metrics. */
 void access_refused(struct access *a, bool refused);
-/* NULL: unknown key. Hold the key to use it after the call. */
+/* Returns the key with this secret; NULL: unknown. Hold the key to use it after the call. */
 struct access_key *access_find(const struct access *a, struct slice secret);
 
 /* Counts the request if it may go on (ACCESS_GOOD). If not, counts the refusal and sets `wait_s`:
@@ -45,7 +45,7 @@ enum access_verdict access_begin(struct access *a, struct access_key *k, uint64_
                                  unsigned *wait_s);
 /* Counts a refusal without access_begin(): e.g. the key may not use the model. */
 void access_note_refusal(struct access *a, struct access_key *k, enum access_verdict v);
-/* A request's tokens. */
+/* The tokens of a request; `cached` is a part of `prompt`. */
 struct access_tokens {
     uint64_t prompt, cached, completion;
 };
@@ -57,15 +57,16 @@ void access_end(struct access *a, struct access_key *k);
 
 /* Sets the offset of cluster time to the monotonic clock. */
 void access_clock(struct access *a, int64_t ahead_ms);
-/* Appends changes, at most ACCESS_NEWS_BYTES; the next call appends the rest. Active keys are
- * published again every few seconds, for routers that missed a message. Appends nothing if nothing
- * changed. ERR_NOMEM. */
+/* Appends the changed use of keys with limits, at most ACCESS_NEWS_BYTES; the next call appends the
+ * rest. Active keys are published again every few seconds, for routers that missed a message.
+ * Appends nothing if nothing changed. ERR_NOMEM. */
 MUST_USE int access_news_write(struct access *a, uint64_t now_ms, struct buf *out);
 /* Reads another router's message. ERR_SYNTAX: malformed; the rows before the fault are taken. */
 MUST_USE int access_news_read(struct access *a, uint64_t router, struct slice news,
                               uint64_t now_ms);
 
-/* Keys, requests, refusals, tokens, by name (metrics.c). NULL: keys are not required. */
+/* Writes the number of keys, and the requests, refusals and tokens by name (metrics.c). `a` is NULL
+ * if keys are not required. */
 void access_metrics(const struct access *a, struct prometheus *p);
 
 #endif

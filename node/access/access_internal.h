@@ -8,9 +8,9 @@ struct access {
     struct access_table *table; /* NULL: no key yet */
     int64_t ahead_ms;
     bool refused;      /* the present file is unusable; the table is of an earlier file */
-    unsigned shown;    /* names that were ever shown in metrics */
+    unsigned shown;    /* number of names in metrics */
     unsigned rows;     /* number of rows of other routers' counts */
-    bool news;         /* some key has news */
+    bool news;         /* the use of some key is to be published */
     unsigned cursor;   /* where the next scan for news begins */
     uint64_t again_ms; /* when all active keys are published again */
 };

@@ -95,7 +95,7 @@ static const char *read_option(struct slice word, struct access_line *out)
     return access_models_wrong(value);
 }
 
-/* The next word of the line; empty at the end, or before a comment. */
+/* Cuts the next word off the line; empty at the end, or before a comment. */
 static struct slice next_word(struct slice *rest)
 {
     *rest = slice_trim(*rest);

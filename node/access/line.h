@@ -30,10 +30,11 @@ struct access_line {
     bool control;
 };
 
-/* 1: a key; 0: a line without a key. ERR_SYNTAX with `*wrong`: the mistake and the remedy. `*wrong`
- * never quotes the line, which may hold a key. Borrows from `text`. */
+/* Parses a line. Returns 1 for a line with a key, 0 for a line without. ERR_SYNTAX with `*wrong`:
+ * the mistake and the remedy. `*wrong` never quotes the line, which may hold a key. `out` borrows
+ * from `text`. */
 MUST_USE int access_line_parse(struct slice text, struct access_line *out, const char **wrong);
-/* NULL, or the mistake in a key's name, or in a key's models. */
+/* Return NULL, or the mistake: in a key's name, and in a key's models. */
 const char *access_name_wrong(struct slice name);
 const char *access_models_wrong(struct slice models);
 /* Appends the line and a newline. */

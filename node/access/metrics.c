@@ -1,5 +1,5 @@
-/* Metrics of keys. The first ACCESS_SHOWN_MAX names to call are labels. All others share a label
- * that is always there, and that no key can have as a name. */
+/* Metrics of keys. The first ACCESS_SHOWN_MAX names with a request are labels. All others share a
+ * label that is always there, and that no key can have as a name. */
 #include "node/access/access_internal.h"
 
 static const struct slice others = SLICE("(others)");

@@ -11,7 +11,7 @@
 
 enum {
     ROW_BYTES_MAX = 1 + 8 + 6 * 10,
-    AGAIN_MS = 2000, /* less than half of ACCESS_SILENT_MS */
+    AGAIN_MS = 2000, /* between two publications of an active key */
 };
 
 _Static_assert(2 * AGAIN_MS < ACCESS_SILENT_MS, "one message may be lost");
@@ -21,7 +21,8 @@ void access_clock(struct access *a, int64_t ahead_ms)
     a->ahead_ms = ahead_ms;
 }
 
-/* Active keys become news again; for inactive keys, other routers' rows are dropped. */
+/* Every AGAIN_MS: active keys with limits are published again, and other routers' rows that are too
+ * old to count are dropped. */
 static void refresh(struct access *a, uint64_t now_ms)
 {
     if (a->table == NULL || now_ms < a->again_ms)
@@ -99,7 +100,8 @@ int access_news_read(struct access *a, uint64_t router, struct slice news, uint6
         if (in.bad || row.bad)
             return ERR_SYNTAX;
         const struct access_key *k = a->table != NULL ? access_table_of_id(a->table, id) : NULL;
-        /* A minute that is further ahead would shut out all earlier minutes. */
+        /* A row more than a minute ahead is skipped: it would shut out all rows of earlier
+         * minutes. */
         if (k == NULL || !k->use->limited || w.minute > cluster_ms / ACCESS_MINUTE_MS + 1)
             continue;
         /* If there is no memory for the row, the limit is less strict. */

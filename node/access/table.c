@@ -144,7 +144,7 @@ static bool has_options(const struct access_line *line)
            line->limits.in_flight > 0 || line->control;
 }
 
-/* 0, or an error with `*wrong` in words. */
+/* Adds the key of a line. Returns 0, or an error with the reason in `*wrong`. */
 static int add(struct access_table *t, const struct access_line *line, const char **wrong)
 {
     if (t->count == ACCESS_KEYS_MAX) {

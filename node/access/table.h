@@ -21,7 +21,7 @@ enum { ACCESS_MESSAGE_BYTES = 384 };
 
 struct access_key {
     unsigned holders;
-    struct access_use *use; /* counts as a holder */
+    struct access_use *use; /* the key is one of its holders */
     struct access_limits limits;
     bool control;         /* the key may use engines' control paths */
     struct slice *models; /* owned; NULL: all */
@@ -32,23 +32,24 @@ struct access_key {
 struct access_table {
     unsigned count; /* number of secrets */
     unsigned keys_count;
-    struct access_key **keys; /* by name, in the order of the file; the table is a holder */
+    struct access_key **keys; /* one per name, in the order of the file; the table is a holder */
     struct access_digest *digests;
     uint32_t *owners;              /* per secret: the key's index */
-    uint32_t *by_digest, *by_name; /* open addressing: index + 1 */
+    uint32_t *by_digest, *by_name; /* hash tables with open addressing: index + 1; 0: free */
     uint32_t mask;
 };
 
-/* ERR_SYNTAX, ERR_LIMIT or ERR_NOMEM with `message` (ACCESS_MESSAGE_BYTES), which names the line
- * without quoting it. A file without a key is an error too. */
+/* Makes a table of the file's text. ERR_SYNTAX, ERR_LIMIT or ERR_NOMEM with `message`
+ * (ACCESS_MESSAGE_BYTES), which names the line without quoting it. A file without a key is an error
+ * too. */
 MUST_USE int access_table_create(struct access_table **out, struct slice text, char *message);
 /* NULL is fine. */
 void access_table_destroy(struct access_table *t);
-/* NULL: unknown secret. Borrowed from the table. */
+/* Returns the key with this secret, borrowed from the table; NULL: unknown. */
 struct access_key *access_table_find(const struct access_table *t, struct slice secret);
-/* The key with this name; NULL: none. */
+/* Returns the key with this name; NULL: none. */
 struct access_key *access_table_named(const struct access_table *t, struct slice name);
-/* The key with this use->id, by which other routers name a key; NULL: none. */
+/* Returns the key with this use->id, by which other routers name a key; NULL: none. */
 struct access_key *access_table_of_id(const struct access_table *t, uint64_t id);
 
 void access_key_hold(struct access_key *k);

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 
-/* The use last published by another router. */
+/* The use of a key that another router published last. */
 struct access_row {
     struct access_row *next;
     uint64_t router;
@@ -68,7 +68,7 @@ static void sum_up(struct access_use *u, uint64_t now_ms)
         now_ms + ACCESS_SUM_MS < next_minute ? now_ms + ACCESS_SUM_MS : next_minute;
 }
 
-/* Sum of this router and all others. */
+/* Returns the use at this router and all others together. */
 static struct access_total total_of(struct access_use *u, uint64_t now_ms)
 {
     bool good = now_ms < u->others_until_ms && u->others_until_ms <= now_ms + ACCESS_SUM_MS;

@@ -7,7 +7,7 @@ static uint64_t minute_of(uint64_t now_ms)
     return now_ms / ACCESS_MINUTE_MS;
 }
 
-/* The remaining part of the current minute. */
+/* Returns the remaining share of the current minute. */
 static double left(uint64_t now_ms)
 {
     return 1 - (double)(now_ms % ACCESS_MINUTE_MS) / ACCESS_MINUTE_MS;
@@ -76,9 +76,9 @@ unsigned access_window_wait_s(uint64_t now, uint64_t before, uint64_t limit, uin
     double wait = 0;
     double room = (double)limit - (double)now;
     if (room >= 0 && before > 0)
-        wait = left(now_ms) - room / (double)before; /* this minute */
+        wait = left(now_ms) - room / (double)before; /* ends in this minute */
     else if (room < 0)
-        wait = left(now_ms) + 1 - (double)limit / (double)now; /* the next minute */
+        wait = left(now_ms) + 1 - (double)limit / (double)now; /* ends in the next minute */
     unsigned s = wait > 0 ? (unsigned)ceil(wait * 60) : 0;
     return s < 1 ? 1 : s > 120 ? 120 : s;
 }

@@ -18,7 +18,7 @@ struct access_count {
 };
 
 struct access_window {
-    uint64_t minute; /* number of `now` */
+    uint64_t minute; /* number of the minute of `now` */
     struct access_count now, before;
 };
 
@@ -28,14 +28,15 @@ void access_window_roll(struct access_window *w, uint64_t now_ms);
  * `before`. A window a minute ahead counts as current. */
 void access_window_add(const struct access_window *w, uint64_t now_ms, struct access_count *now,
                        struct access_count *before);
-/* Takes the greater of two views of the same window. */
+/* Raises each count of `w` to that of `other`, another view of the same window. */
 void access_window_join(struct access_window *w, const struct access_window *other);
 /* True if nothing of the window counts any more. */
 bool access_window_is_past(const struct access_window *w, uint64_t now_ms);
 
-/* The use in the last sixty seconds, from sums by access_window_add(). */
+/* Returns the use in the last sixty seconds, from sums by access_window_add(). */
 uint64_t access_window_recent(uint64_t now, uint64_t before, uint64_t now_ms);
-/* Seconds, 1 to 120, until access_window_recent() is at most `limit` if nothing is added. */
+/* Returns the seconds, 1 to 120, until access_window_recent() is at most `limit` if nothing is
+ * added. */
 unsigned access_window_wait_s(uint64_t now, uint64_t before, uint64_t limit, uint64_t now_ms);
 
 #endif

@@ -13,7 +13,7 @@ static bool shows(struct slice (*token)(void *context), void *context, const str
            slice_equal_secret(slice_skip(given, prefix.len), token(context));
 }
 
-/* The token for changes also permits reading. */
+/* True if the request shows the token for changes, which also permits reading. */
 static bool has_token(const struct admin *a, const struct http_head *head)
 {
     return shows(a->config.token, a->config.token_context, head);
@@ -24,7 +24,8 @@ static bool has_any_token(const struct admin *a, const struct http_head *head)
     return has_token(a, head) || shows(a->config.read_token, a->config.token_context, head);
 }
 
-/* `who`: from admin_who(). */
+/* Answers 401 with `text`, after a sentence about a wrong or weaker token. `who` is from
+ * admin_who(). */
 static void answer_no_token(struct exchange *x, const struct admin_who *who, const char *text)
 {
     struct http_line challenge = {SLICE("www-authenticate"), SLICE("Bearer")};
@@ -46,9 +47,9 @@ static bool is_host_of(struct slice name, const char *at)
            slice_equal_nocase(name, slice_of_cstr(own.host));
 }
 
-/* True if the authority's host can be nobody's domain but ours: an address, localhost, the name in
+/* True if the authority's host can only be this router: an IP address, localhost, the name in
  * admin-listen, or the name announced to the others (the machine's, if the port listens on all
- * addresses). Nobody with a page elsewhere can choose any of these. */
+ * addresses). A foreign page cannot have such a host name. */
 static bool is_our_host(const struct admin *a, struct slice authority)
 {
     char host[NODE_HOST_BYTES];
@@ -67,9 +68,9 @@ static bool is_our_host(const struct admin *a, struct slice authority)
            is_host_of(name, n != NULL ? node_replication_admin_is(n) : "");
 }
 
-/* True for a page served by this router. The page's origin then equals the request's `Host`,
- * checked to be our name, and nobody else serves pages at our address and port. Fetch metadata, if
- * the browser sends any, must agree. */
+/* True for a call by a page that this router served. The page's origin equals the request's `Host`,
+ * which is_our_host() has accepted, and nobody else serves pages at our address and port. Fetch
+ * metadata, if the browser sends any, must agree. */
 static bool is_own_page(const struct http_head *head, struct slice origin)
 {
     struct slice site = http_head_find(head, SLICE("sec-fetch-site"));
@@ -83,9 +84,9 @@ static bool is_own_page(const struct http_head *head, struct slice origin)
     return false;
 }
 
-/* True for a page of another origin. Such a page could read nothing, but could keep streams of
- * /live open. A person who follows a link to our page also comes from another origin, and may;
- * sending a form (POST) is no link. */
+/* True for a call by a page of another origin. Such a page could read nothing, but could keep
+ * streams of /live open. A person may follow a link to our page, although the link is on a page of
+ * another origin; sending a form (POST) is no link. */
 static bool is_foreign_page(const struct http_head *head)
 {
     struct slice site = http_head_find(head, SLICE("sec-fetch-site"));
@@ -124,7 +125,7 @@ bool admin_may_call(const struct admin *a, struct exchange *x, const struct http
     return true;
 }
 
-/* Reading needs a token if any is configured. */
+/* Reading needs a token if admin-read-token-file is set. The token for changes works too. */
 bool admin_may_read(const struct admin *a, struct exchange *x, const struct http_head *head)
 {
     struct admin_who who;
@@ -210,8 +211,9 @@ static const char *elsewhere(const struct exchange *x, const struct admin_who *w
     return node_host_is_loopback(x->client->peer) ? "a proxy on this machine" : who->from;
 }
 
-/* Answers 401 with `needs` if a token would help. If not, answers 403: with `elsewhere_format`,
- * which names the caller's origin and the allowed origins, or with `never` if nobody may call. */
+/* Answers 401 with `needs` if a token would help. If not, answers 403 with `elsewhere_format`. The
+ * two strings for the format are the caller's origin, and advice: a call by loopback, or `never` if
+ * the port does not listen there. Returns false. */
 static bool refuse(struct admin *a, struct exchange *x, const struct http_head *head,
                    bool token_helps, const char *needs, const char *elsewhere_format,
                    const char *never)

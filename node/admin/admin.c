@@ -62,7 +62,7 @@ void admin_readyz(struct admin *a, struct exchange *x, const struct http_head *h
     json_put_bool(&w, "ready", why == NULL);
     json_put_cstr(&w, "why", why);
     json_put_cstr(&w, "alone", alone);
-    json_put_cstr(&w, "router", a->config.name); /* for callers without a token so far */
+    json_put_cstr(&w, "router", a->config.name); /* callers without a token learn the name here */
     json_object_end(&w);
     int err = json_writer_finish(&w);
     if (err == 0)
@@ -80,8 +80,8 @@ void admin_metrics(struct admin *a, struct exchange *x, const struct http_head *
                      SLICE("text/plain; version=0.0.4; charset=utf-8"), &out);
 }
 
-/* Writes the error as a line of settings, with a name not valid in a file, so that every reader of
- * settings can read the line. */
+/* Writes the error in the last loaded settings as a comment line of settings. No setting has that
+ * name, so every reader of settings can read the line. */
 static int write_refused(const struct admin *a, struct buf *out)
 {
     if (a->refused == NULL)

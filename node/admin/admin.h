@@ -15,8 +15,8 @@
 struct admin;
 struct admin_attention_list;
 
-/* All pointers are borrowed until admin_destroy(). node_create() fills in the router, the
- * sources of replicas, the replication and the name. */
+/* All pointers are borrowed until admin_destroy(). node_create() fills in the router, the sources
+ * of replicas, the decisions, the replication and the name. */
 struct admin_config {
     const struct node_options *options;
     struct node_router *router;
@@ -25,16 +25,18 @@ struct admin_config {
     struct node_decisions *decisions;
     struct log *log;
     const char *name; /* this router's name in the cluster; NULL: runs alone */
-    /* Return the present tokens, valid during the call. NULL: no token is required; without `token`
-     * only loopback may make changes. */
+    /* Return the present token for changes and the one for reading, valid during the call. `token`
+     * may be NULL: only loopback may make changes. `read_token` may be NULL: reading needs no
+     * token. */
     struct slice (*token)(void *context);
     struct slice (*read_token)(void *context);
     void *token_context;
     /* Writes the Prometheus text of the whole node. */
     int (*metrics)(void *context, struct buf *out);
-    /* Writes the files that are unusable at present into an open object; NULL: none. */
+    /* Writes the files that are unusable at present, as fields of an open JSON object; NULL:
+     * none. */
     void (*files)(void *context, struct json_writer *w);
-    /* Adds files in need of attention: certificates about to expire; NULL: none. */
+    /* Adds the files in need of attention to `list`: certificates about to expire; NULL: none. */
     void (*attention)(void *context, struct admin_attention_list *list);
     void *metrics_context; /* for metrics(), files() and attention() */
 };
@@ -54,7 +56,7 @@ void admin_options_refused(struct admin *a, const char *why);
 void admin_tick(struct admin *a);
 /* Stops asking replicas; called before the proxy stops. */
 void admin_stop(struct admin *a);
-/* Ends the streams of viewers (live.h); the exchanges still open afterwards are all requests. */
+/* Ends the streams of viewers (live.h). Exchanges that are still open afterwards are requests. */
 void admin_viewers_end(struct admin *a);
 void admin_destroy(struct admin *a);
 

@@ -9,20 +9,18 @@
 #include "node/admin/hearing.h"
 #include "node/proxy/exchange/exchange.h"
 
-/* Time for all routers to answer; gvctl waits a little longer. */
 enum {
-    ADMIN_ASK_TIMEOUT_US = 8000000,
-    ADMIN_ATTENTION_US = 1000000,      /* for a silent router, which is a problem too */
-    ADMIN_ATTENTION_FRESH_MS = 500,    /* gvctl status has just called /convergence */
-    ADMIN_EVENTS_TIMEOUT_US = 2000000, /* for events, which are requested each second */
-    ADMIN_ADD_PROBE_MS = 2000,         /* for the health probe of a new replica; the replica is then
-                                        * added */
+    ADMIN_ASK_TIMEOUT_US = 8000000,    /* time for all routers to answer; gvctl waits longer */
+    ADMIN_ATTENTION_US = 1000000,      /* time for GET /attention; silence is a problem too */
+    ADMIN_ATTENTION_FRESH_MS = 500,    /* age up to which GET /attention uses known digests */
+    ADMIN_EVENTS_TIMEOUT_US = 2000000, /* time for events, which are asked for each second */
+    ADMIN_ADD_PROBE_MS = 2000,         /* time for a new replica's health probe; then it is added */
     ADMIN_ADDS_MAX = 64,               /* pending additions; beyond that, 503 */
     ADMIN_WATCH_MS = 500,              /* between two looks at all replicas */
     ADMIN_FLAPS_OUTS = 3,              /* a replica flaps if it goes out this often */
     ADMIN_FLAPS_MS = 600000, /* within this time; a rolling restart takes a replica out only once */
-    ADMIN_REFUSALS_MAX = 16, /* addresses and calls logged a minute */
-    ADMIN_REFUSALS_MS = 60000,
+    ADMIN_REFUSALS_MAX = 16, /* pairs of address and call with a row for refusals */
+    ADMIN_REFUSALS_MS = 60000, /* between two log lines of such a pair */
     ADMIN_PEER_BYTES = 48,
 };
 
@@ -36,7 +34,7 @@ struct admin_who {
     const char *token; /* kind of token presented: "admin", "read", "wrong" or "none" */
 };
 
-/* Refused calls of an address. */
+/* Refusals of a call from an address. */
 struct admin_refusal {
     char from[ADMIN_PEER_BYTES]; /* empty: the row is free */
     char path[EXCHANGE_PATH_MAX];
@@ -101,15 +99,16 @@ bool admin_describe(struct exchange *x, const struct http_head *head, struct nod
 bool admin_read_replica(struct admin *a, struct exchange *x, const struct http_head *head,
                         struct node_replica_option *out, bool rank_too);
 void admin_answer_no_replica(struct exchange *x, const char *name);
-/* Answers 403 to a request possibly made by a web page from elsewhere: under a foreign host name or
- * from another origin. This router's page may make calls without changes. */
+/* Returns false after answering 403 to a request possibly made by a web page from elsewhere: under
+ * a foreign host name or from another origin. This router's page may make calls without changes. */
 bool admin_may_call(const struct admin *a, struct exchange *x, const struct http_head *head,
                     bool changes);
-/* Answers 401 to a client without the right to read. */
+/* Returns false after answering 401 to a client without the right to read. */
 bool admin_may_read(const struct admin *a, struct exchange *x, const struct http_head *head);
-/* Answers 401 or 403 to a client without the right to make changes. */
+/* Returns false after answering 401 or 403 to a client without the right to make changes. */
 bool admin_may_change(struct admin *a, struct exchange *x, const struct http_head *head);
-/* Answers 401 or 403 to a client without the right to ask for a prompt's cost. */
+/* Returns false after answering 401 or 403 to a client without the right to ask for a prompt's
+ * cost. */
 bool admin_may_ask(struct admin *a, struct exchange *x, const struct http_head *head);
 void admin_who(const struct admin *a, const struct exchange *x, const struct http_head *head,
                struct admin_who *out);
@@ -126,19 +125,22 @@ typedef int admin_answer_writer(struct admin *a, const struct admin_ask *ask, st
                                 struct buf *out);
 MUST_USE int admin_ask_write(struct admin *a, struct exchange *x, enum node_call_kind kind,
                              struct slice request, uint64_t timeout_us, admin_answer_writer *write);
-/* Finds pairs of routers without contact in the digests of all routers. */
+/* Finds pairs of routers without contact for a->hearing. `nodes` is the answers of all routers to
+ * NODE_CALL_DIGESTS. */
 void admin_hearing(struct admin *a, struct slice nodes);
-/* Asks all routers and passes on each router's answer. */
+/* Asks all routers and answers with a JSON object of the routers' answers, or with an error. */
 void admin_ask_all(struct admin *a, struct exchange *x, enum node_call_kind kind,
                    struct slice request, uint64_t timeout_us);
 /* For node_replication_events(); the context is the admin. */
 MUST_USE int admin_events_answer(void *admin, struct slice request, struct buf *out);
 uint64_t admin_unix_ms(const struct admin *a);
-/* Records since when all routers' digests are equal, or are not. */
+/* Records the result of a comparison of all routers' digests in a->agreed. */
 void admin_saw_digests(struct admin *a, bool equal);
-/* Returns the event's time, a whole millisecond, or the replication's time if later. */
+/* Returns the time of the current event, a whole millisecond, or the replication's time if that is
+ * later. */
 uint64_t admin_now_us(const struct admin *a, const struct node_replication *n);
-/* Makes events of changes and updates the attention list, every ADMIN_WATCH_MS. */
+/* Adds events for changes of replicas and routers, and updates the attention list, every
+ * ADMIN_WATCH_MS. */
 void admin_watch(struct admin *a, uint64_t now_ms);
 /* Updates the attention list. */
 void admin_attention_look(struct admin *a, uint64_t now_ms);

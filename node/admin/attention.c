@@ -130,7 +130,7 @@ enum admin_attention_severity admin_attention_worst(const struct admin_attention
 
 /* --- words ------------------------------------------------------------------------------------ */
 
-/* {a}, {t}, {n} or {m}. */
+/* Appends the value of {a}, {t}, {n} or {m}. Returns false if the value is empty or 0. */
 static bool put_field(void *context, struct slice field, struct admin_fill *to)
 {
     const struct admin_attention_facts *f = context;
@@ -180,13 +180,14 @@ void admin_attention_add(struct admin_attention_list *list, enum admin_attention
     fill_in(item->command, sizeof item->command, rows[kind].command, facts);
 }
 
-/* At least 1 in 100: a single failure among very many alarms nobody. */
+/* True for at least 1 in 100: a single failure among very many alarms nobody. */
 static bool is_much(uint64_t count, uint64_t of)
 {
     return count > 0 && count * 100 >= of;
 }
 
-/* At least 1 in 10: a single client with a wrong key raises no alarm, a changed key does. */
+/* The alarm needs a missing or wrong key in at least 1 of 10 requests: a single client with a wrong
+ * key raises no alarm, a changed key does. */
 enum { KEYS_SHARE = 10 };
 
 void admin_attention_clients(struct admin_attention_list *list, struct slice router,

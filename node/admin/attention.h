@@ -8,8 +8,8 @@
  *
  * Planned work (a drain, a router leaving in order, a replica in slow start) is no problem.
  *
- * Invariants: items are ordered by severity, then by the time they were added. A list has at most
- * ATTENTION_ITEMS_MAX items and counts the rest. */
+ * Invariants: items are ordered by severity, the worst first, then by the time of adding. A
+ * list has at most ATTENTION_ITEMS_MAX items and counts the rest. */
 #ifndef NODE_ADMIN_ATTENTION_H
 #define NODE_ADMIN_ATTENTION_H
 
@@ -79,7 +79,7 @@ struct admin_attention_item {
 
 struct admin_attention_list {
     unsigned count;
-    unsigned more; /* items without room */
+    unsigned more; /* number of items without room */
     struct admin_attention_item items[ATTENTION_ITEMS_MAX];
 };
 
@@ -93,7 +93,8 @@ void admin_attention_add(struct admin_attention_list *list, enum admin_attention
                          const struct admin_attention_facts *facts);
 
 /* Requests at a router in the last minute; `router` is empty if alone. admin_attention_clients()
- * adds an item for each kind of failure suffered by at least 1 request in 100. */
+ * adds an item for each kind of failure in at least 1 of 100 requests, and for keys
+ * (`unauthorized`) in at least 1 of 10. */
 struct admin_attention_minute {
     uint64_t requests, status_5xx, cut, queue_full, unauthorized;
 };
@@ -104,7 +105,7 @@ void admin_attention_clients(struct admin_attention_list *list, struct slice rou
 void admin_attention_since(struct admin_attention_list *list,
                            const struct admin_attention_list *before, uint64_t unix_ms);
 
-/* Writes the members `worst`, `more` and `items` into an open object. */
+/* Writes the fields `worst`, `more` and `items` into an open JSON object. */
 void admin_attention_write(const struct admin_attention_list *list, struct json_writer *w);
 
 #endif

@@ -28,7 +28,7 @@ static bool is_shown(const struct node_router *r, unsigned i)
     return node_router_replica_present(r, i) && node_router_replica(r, i)->rank.ranks == 0;
 }
 
-/* The replica can be chosen, if only as a last resort. */
+/* True if the replica can be chosen, if only as a last resort. */
 static bool is_usable(const struct node_replica *k, enum node_standing_why why)
 {
     return !k->draining && (why == NODE_STANDING_WELL || why > NODE_STANDING_ASLEEP);
@@ -53,7 +53,8 @@ static struct replicas count_replicas(const struct node_router *r, uint64_t now_
 
 enum trouble { FINE, OUT, AVOIDED };
 
-/* A drain, a restart after a drain and a slow start are planned; a full queue passes by itself. */
+/* Returns the trouble that needs attention. A drain, a restart after a drain and a slow start are
+ * planned; a full queue passes by itself. */
 static enum trouble trouble_of(const struct node_replica *k, enum node_standing_why why)
 {
     if (k->draining || why == NODE_STANDING_WELL)
@@ -67,7 +68,7 @@ static enum trouble trouble_of(const struct node_replica *k, enum node_standing_
     return avoided ? AVOIDED : FINE;
 }
 
-/* Returns the number of outs within ADMIN_FLAPS_MS; 0: does not flap. */
+/* Returns ADMIN_FLAPS_OUTS if the replica went out so often within ADMIN_FLAPS_MS, else 0. */
 static unsigned flaps(const struct admin_seen *seen, uint64_t now_ms)
 {
     if (seen->outs < ADMIN_FLAPS_OUTS)
@@ -262,9 +263,9 @@ void admin_attention_look(struct admin *a, uint64_t now_ms)
 static int write_answer(struct admin *a, const struct admin_ask *ask, struct slice nodes,
                         struct buf *out)
 {
-    (void)ask, (void)nodes;                          /* admin_hearing() has read them */
-    admin_attention_look(a, proxy_now_ms(a->proxy)); /* up to date: a script may just have
-                                                      * drained */
+    (void)ask, (void)nodes; /* admin_hearing() has read them */
+    /* The list must be up to date: a script may just have drained a replica. */
+    admin_attention_look(a, proxy_now_ms(a->proxy));
     struct json_writer w = json_writer_of(out);
     json_object_begin(&w);
     json_put_cstr(&w, "router", a->config.name);

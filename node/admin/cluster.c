@@ -59,12 +59,12 @@ void admin_members(struct admin *a, struct exchange *x, const struct http_head *
 /* --- questions to all routers ----------------------------------------------------------------- */
 
 struct admin_ask {
-    struct admin_ask *next; /* of admin->asks */
+    struct admin_ask *next; /* in the list admin->asks */
     struct admin *admin;
     struct exchange *x; /* NULL: the client is gone */
     uint8_t kind;
     admin_answer_writer *write;
-    struct buf not_asked; /* JSON: dead and departed routers */
+    struct buf not_asked; /* JSON: the dead and departed routers */
 };
 
 static void ask_free(struct admin_ask *ask)
@@ -86,7 +86,7 @@ static void unlink_ask(struct admin_ask *ask)
 static void on_forget(void *context)
 {
     struct admin_ask *ask = context;
-    ask->x = NULL; /* the answers still come */
+    ask->x = NULL; /* the routers' answers still come */
 }
 
 void admin_asks_free(struct admin *a)
@@ -158,7 +158,7 @@ void admin_hearing(struct admin *a, struct slice nodes)
         return;
     admin_hearing_take(&a->hearing, n, nodes, admin_now_us(a, n), proxy_now_ms(a->proxy));
     if (a->hearing.count != before)
-        a->watched_ms = 0; /* viewers see it soon */
+        a->watched_ms = 0; /* look at once, so that viewers see the change soon */
 }
 
 int admin_ask_write(struct admin *a, struct exchange *x, enum node_call_kind kind,
@@ -171,7 +171,7 @@ int admin_ask_write(struct admin *a, struct exchange *x, enum node_call_kind kin
     *ask = (struct admin_ask){
         .next = a->asks, .admin = a, .x = x, .kind = (uint8_t)kind, .write = write};
     a->asks = ask;
-    /* The answer may come before the call returns: a cluster of one. */
+    /* The answer may come before the call returns, if this router is the only member. */
     exchange_wait(x, on_forget, ask);
     uint64_t now = admin_now_us(a, n);
     int err = node_replication_not_asked_json(n, now, &ask->not_asked);

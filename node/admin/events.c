@@ -56,7 +56,7 @@ static uint64_t oldest(const struct admin_events *e)
     return e->newest >= ADMIN_EVENTS_MAX ? e->newest - ADMIN_EVENTS_MAX + 1 : 1;
 }
 
-/* Copies as many whole characters as fit. */
+/* Copies as many whole UTF-8 characters as fit. */
 static void copy(char *to, size_t size, struct slice from)
 {
     size_t len = 0;
@@ -128,7 +128,7 @@ static uint64_t place(const struct event *at, const struct node_decisions_query 
     return q->order == NODE_DECISIONS_CHANGES ? at->change : at->number;
 }
 
-/* Returns the next event after place `beyond`; NULL: none. */
+/* Returns the first event after `beyond` in the order of the query; NULL: none. */
 static const struct event *next(const struct admin_events *e, const struct node_decisions_query *q,
                                 uint64_t beyond)
 {

@@ -2,8 +2,9 @@
  * avoided; retried requests; changed keys and settings.
  *
  * A ring of fixed size. Two sources feed the ring: log events with words of their own
- * (admin_events_tap()) and the watch for changes (watch.c). The same text within
- * ADMIN_EVENT_AGAIN_MS only increments the entry's count, so a repeated event cannot fill the ring.
+ * (admin_events_tap()) and the watch for changes (watch.c). If the last entry about a replica or
+ * router has the same text and is younger than ADMIN_EVENT_AGAIN_MS, only the count of that entry
+ * rises: a repeated event cannot fill the ring.
  *
  * No event contains anything of a request: no text, id or hash.
  *
@@ -21,7 +22,7 @@ enum {
     ADMIN_EVENT_TEXT_BYTES = 512, /* bytes of the sentence; the rest is cut */
     ADMIN_EVENT_NAME_BYTES = 96,  /* bytes of the router's or replica's name */
     ADMIN_EVENT_AGAIN_MS = 60000,
-    ADMIN_EVENTS_SHARED_BYTES = 98304, /* bytes per router, in an answer from all */
+    ADMIN_EVENTS_SHARED_BYTES = 98304, /* bytes per router if all routers are asked */
 };
 
 /* The kind of news, for colours on a page. */
@@ -47,7 +48,8 @@ struct admin_events;
 MUST_USE int admin_events_create(struct admin_events **out);
 void admin_events_destroy(struct admin_events *e);
 
-/* `event` is a literal; `about` is the replica or router, or empty. Returns the event's number. */
+/* Adds an event, or counts the last equal one again. `event` is the name, a literal; `about` is the
+ * replica or router, or empty. Returns the event's number. */
 uint64_t admin_events_add(struct admin_events *e, enum admin_event_kind kind, const char *event,
                           struct slice about, const char *text, uint64_t unix_ms);
 /* For struct log.tap; the context is the events. */
@@ -56,11 +58,12 @@ void admin_events_tap(void *events, enum log_level level, const char *event,
 
 uint64_t admin_events_newest(const struct admin_events *e);
 uint64_t admin_events_change(const struct admin_events *e);
-/* Writes an array of the selected events (`ended` is ignored). Returns the last change in the
- * array. */
+/* Writes an array of the selected events (`ended` is ignored). Returns the last change in the array
+ * for NODE_DECISIONS_CHANGES, and the newest change for other orders. */
 uint64_t admin_events_write(const struct admin_events *e, const struct node_decisions_query *query,
                             struct json_writer *w);
-/* Writes an array of the newest `count` with a last time not before `unix_ms`, oldest first. */
+/* Writes an array of the newest `count` events that happened last at `unix_ms` or later, oldest
+ * first. */
 void admin_events_recent_write(const struct admin_events *e, unsigned count, uint64_t unix_ms,
                                struct json_writer *w);
 void admin_events_check(const struct admin_events *e);

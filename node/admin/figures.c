@@ -24,7 +24,7 @@ static void look(struct proxy *proxy, const struct node_router *router,
     node_router_answered(router, &out->prompt_tokens, &out->cached_tokens);
 }
 
-/* Sums over replicas fall when a replica goes. */
+/* Returns the increase, or 0: sums over replicas fall when a replica goes. */
 static uint64_t risen(uint64_t before, uint64_t now)
 {
     return now > before ? now - before : 0;
@@ -134,7 +134,7 @@ static void put_failed(struct json_writer *w, const struct admin_figures_second 
     json_object_end(w);
 }
 
-/* Writes into an open object. */
+/* Writes the fields of a second into an open JSON object. */
 static void put_counts(struct json_writer *w, const struct admin_figures_second *s)
 {
     json_put_u64(w, "time_ms", s->unix_ms);

@@ -12,7 +12,7 @@ enum { FIGURES_SECONDS = 180, FIGURES_MINUTES = 60 };
 
 struct admin_figures_second {
     uint64_t unix_ms;
-    uint64_t ms; /* length of this second */
+    uint64_t ms; /* length of this second, or minute */
     uint64_t requests, answers, retries, in_flight, queued;
     uint64_t unauthorized;                 /* client errors with status 401 */
     uint64_t results[NODE_RESULTS];        /* results of ended requests */
@@ -31,7 +31,7 @@ struct admin_figures_seen {
 
 struct admin_figures {
     uint64_t looked_ms;
-    unsigned count, at; /* index of the next second */
+    unsigned count, at; /* number of seconds in the ring, and index of the next one */
     struct admin_figures_seen seen;
     struct admin_figures_second seconds[FIGURES_SECONDS];
     uint64_t minute_ms; /* time of the last look for the minutes */
@@ -48,28 +48,28 @@ struct admin_figures_sum {
     uint64_t requests, unauthorized, results[NODE_RESULTS];
 };
 struct admin_figures_sum admin_figures_sum(const struct admin_figures *f, unsigned seconds);
-/* Writes the last second as an object, or null. */
-/* The fewest requests waiting at the end of any of the last `seconds`. */
+/* Returns the fewest requests waiting at the end of any of the last `seconds`. */
 uint64_t admin_figures_waited(const struct admin_figures *f, unsigned seconds);
+/* Writes the last second as an object, or null. */
 void admin_figures_last_write(const struct admin_figures *f, struct json_writer *w);
-/* Writes all seconds, oldest first. */
+/* Writes all seconds as an array, oldest first. */
 void admin_figures_write(const struct admin_figures *f, struct json_writer *w);
-/* Writes at most the last `most` seconds, then the time since the last look, so nothing is
- * missing. */
+/* Writes an array: at most the last `most` seconds, then the time since the last look, so nothing
+ * is missing. */
 void admin_figures_now_write(const struct admin_figures *f, unsigned most, struct proxy *proxy,
                              const struct node_router *router, uint64_t now_ms, uint64_t unix_ms,
                              struct json_writer *w);
-/* Writes the counters since the start as a short object, for others to add up. */
+/* Writes the counters since the start as a short object, for sums over all routers. */
 void admin_figures_counters_write(struct proxy *proxy, const struct node_router *router,
                                   uint64_t since_ms, uint64_t unix_ms, struct json_writer *w);
-/* Writes an object of the figures of a second, summed since the start, and of figures kept only
- * since the start. */
+/* Writes an object with the figures of a second, but counted since the start, and with figures that
+ * are only kept since the start. */
 void admin_figures_total_write(struct proxy *proxy, const struct node_router *router,
                                uint64_t since_ms, uint64_t unix_ms, struct json_writer *w);
 
 /* Writes the last hour's minutes as an array, oldest first. */
 void admin_figures_minutes_write(const struct admin_figures *f, struct json_writer *w);
-/* Writes the last whole minute, or null. */
+/* Writes the last whole minute as an object, or null. */
 void admin_figures_minute_write(const struct admin_figures *f, struct json_writer *w);
 
 #endif

@@ -36,8 +36,9 @@ static bool heard(const struct admin_hearing_view *view, unsigned a, unsigned b)
     return view->hears.ms[a][b] < view->heard_ms;
 }
 
-/* A router without an answer lives if another router hears it. A router killed just now was heard
- * lately by all, so between these two, silence must last twice as long. */
+/* True if router `a` does not hear the router `silent`, which gave no answer and yet lives, because
+ * a third router hears it. A router killed just now was heard lately by all, so the silence must
+ * last twice as long as usual. */
 static bool is_cut_off(const struct admin_hearing_view *view, unsigned a, unsigned silent)
 {
     bool lives = false;
@@ -49,7 +50,8 @@ static bool is_cut_off(const struct admin_hearing_view *view, unsigned a, unsign
 
 enum link { LINK_GOOD, LINK_CUT, LINK_DEAF };
 
-/* The way from router b to router a. */
+/* Judges how router a hears router b. LINK_DEAF: b hears a, but a does not hear b. LINK_CUT:
+ * neither hears the other. */
 static enum link link_of(const struct admin_hearing_view *view, unsigned a, unsigned b)
 {
     const struct node_hears *h = &view->hears;
@@ -63,7 +65,8 @@ static enum link link_of(const struct admin_hearing_view *view, unsigned a, unsi
     return heard(view, b, a) ? LINK_DEAF : LINK_CUT;
 }
 
-/* A new line; NULL: there are HEARING_NAMED_MAX already, so the last line counts this pair. */
+/* Returns a new line; NULL: there are HEARING_NAMED_MAX of this kind already, so the last line
+ * counts this pair. */
 static struct admin_hearing_line *line_of(struct admin_hearing *h, enum admin_attention_kind kind,
                                           unsigned *named)
 {

@@ -11,11 +11,13 @@
 #include "node/cluster/replication.h"
 
 enum {
-    HEARING_NAMED_MAX = 3,    /* cuts, and deaf routers, with a line each; `more` counts the rest */
-    HEARING_ROUTER_MS = 350,  /* per living router: each sends to a random one 8 times a second */
-    HEARING_LEAST_MS = 1000,  /* lower limit, for 2 routers: a packet or two may get lost */
+    HEARING_NAMED_MAX = 3,    /* lines of cuts, and lines of deaf routers; `more` counts the rest */
+    HEARING_ROUTER_MS = 350,  /* silence allowed per living router: each sends to a random one 8
+                               * times a second */
+    HEARING_LEAST_MS = 1000,  /* silence allowed at least, for 2 routers: a packet or two may get
+                               * lost */
     HEARING_YOUNG_MS = 3000,  /* a router younger than this may not have met all others */
-    HEARING_KNOWN_MS = 10000, /* an older answer is out of date */
+    HEARING_KNOWN_MS = 10000, /* after this time the findings are out of date */
 };
 
 struct admin_hearing_view {
@@ -31,7 +33,7 @@ struct admin_hearing_line {
 };
 
 struct admin_hearing {
-    uint64_t taken_ms; /* 0: never */
+    uint64_t taken_ms; /* time of the last comparison; 0: never */
     unsigned count;
     struct admin_hearing_line lines[2 * HEARING_NAMED_MAX];
 };
@@ -39,12 +41,13 @@ struct admin_hearing {
 /* True if silence of this router would be a problem: it lives, does not drain, and has had the time
  * to meet all others. */
 bool admin_hearing_is_judged(const struct node_member_look *m);
-/* Finds cuts in `nodes`, the answers of all routers with their digests (node/cluster/digests.h). */
+/* Finds cuts and deaf routers in `nodes`, the answers of all routers with their digests
+ * (node/cluster/digests.h). */
 void admin_hearing_take(struct admin_hearing *h, const struct node_replication *n,
                         struct slice nodes, uint64_t now_us, uint64_t now_ms);
-/* Finds cuts in a view; for admin_hearing_take() and tests. */
+/* Finds cuts and deaf routers in a view; for admin_hearing_take() and tests. */
 void admin_hearing_find(struct admin_hearing *h, const struct admin_hearing_view *view);
-/* Adds the cuts to a list, until they are out of date. */
+/* Adds the findings to a list, unless they are out of date. */
 void admin_hearing_add(const struct admin_hearing *h, uint64_t now_ms,
                        struct admin_attention_list *list);
 

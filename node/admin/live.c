@@ -41,7 +41,7 @@ struct agreement {
     uint64_t since_ms; /* Unix time */
     uint64_t asked_ms, equal_ms;
     unsigned differ;
-    struct buf nodes; /* JSON, in few words; empty: not known yet */
+    struct buf nodes; /* JSON: the routers' reports in short; empty: not known yet */
 };
 
 struct admin_live {
@@ -72,7 +72,8 @@ static const char *agree_text(enum agree state)
     return texts[state];
 }
 
-/* Changes on the way between routers do not restart the time since which the routers agree. */
+/* True for a change of state that restarts `since_ms`. Changes on the way between routers do not
+ * restart the time since which the routers agree. */
 static bool is_change(enum agree before, enum agree now)
 {
     bool same = (before == AGREE_EQUAL && now == AGREE_MOVING) ||
@@ -101,13 +102,14 @@ static void settle(struct admin_live *live, enum agree state)
     a->state = state;
 }
 
-/* Five digests of 16 digits, and their names. */
+/* Bytes of a router's report: the name, and five digests of 16 digits with their names. */
 enum { NODE_BYTES_MAX = GOSSIP_NAME_MAX + 200 };
 _Static_assert(GOSSIP_ROUTERS_MAX *NODE_BYTES_MAX <= LIVE_NODES_BYTES_MAX,
                "without whom they hear there is room for all");
 
-/* Returns false if there is no room. The lists of heard routers grow with the square of the
- * members, so they are left out first. */
+/* Writes the routers' reports to a->nodes, and sets the number of silent routers. Returns false if
+ * there is no room. The lists of heard routers (`hears`) grow with the square of the members, so
+ * they are left out first. */
 static bool write_nodes(struct agreement *a, struct slice nodes, bool hears, unsigned *silent)
 {
     buf_clear(&a->nodes);
@@ -389,7 +391,8 @@ static void on_gone(void *context)
     v->live->count--;
 }
 
-/* For the first viewer after a while. The hello covers all news until now. */
+/* Prepares for the first viewer after a time without viewers. The hello covers all news until
+ * now. */
 static void begin_to_look(struct admin_live *live, uint64_t now_ms)
 {
     live->decision = node_decisions_newest(live->admin->config.decisions);

@@ -21,21 +21,22 @@
 enum {
     LIVE_VIEWERS_MAX = 128, /* beyond this number: 503 */
     LIVE_EVERY_MS = 500,    /* between two looks for news; every second look makes a snapshot */
-    LIVE_DECISIONS_MAX = 8, /* in an event's text */
-    LIVE_EVENTS_MAX = 16,   /* in an event's text; the next event has the rest */
-    /* In a snapshot: replicas with a changed standing, then the others in turn. A hundred viewers
-     * of a thousand replicas cost about 1 % of a core (tests/bench/viewers.py). */
+    LIVE_DECISIONS_MAX = 8, /* decisions in a `news` */
+    LIVE_EVENTS_MAX = 16,   /* events in a `news`; the next one has the rest */
+    /* Replicas in a snapshot: those with a changed standing, then the others in turn. A hundred
+     * viewers of a thousand replicas cost about 1 % of a core (tests/bench/viewers.py). */
     LIVE_REPLICAS_MAX = 256,
-    LIVE_HELLO_REPLICAS = 1024, /* the default of replicas-max; more come in turn */
+    LIVE_HELLO_REPLICAS = 1024, /* replicas in a hello: the default of replicas-max; more come in
+                                 * turn */
     LIVE_SHOWN = 128,           /* shown decisions that may still end */
     LIVE_HELLO_DECISIONS = 32,
     LIVE_HELLO_EVENTS = 64,
-    LIVE_TEXT_BYTES_MAX = 2048 * 1024, /* of an event's text; a longer text is not sent */
-    /* Part for the routers' own reports. If they need more, the lists of heard routers are left
-     * out. */
+    LIVE_TEXT_BYTES_MAX = 2048 * 1024, /* bytes of an event's text; a longer text is not sent */
+    /* Bytes of the routers' own reports in a text. If they need more, the lists of heard routers
+     * are left out. */
     LIVE_NODES_BYTES_MAX = 256 * 1024,
     LIVE_SHIFT_MS = 130,           /* delay of digest requests while changes are on the way */
-    LIVE_ASK_TIMEOUT_US = 1500000, /* for the digests of all routers */
+    LIVE_ASK_TIMEOUT_US = 1500000, /* time for all routers to send digests */
     LIVE_MOVING_MS = 10000,        /* digests equal so lately differ only by changes on the way */
 };
 

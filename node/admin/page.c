@@ -4,7 +4,7 @@
 #include "http/head.h"
 #include "node/proxy/exchange/exchange.h"
 
-/* Browsers list text/html first; curl and gvctl send no types, or any. */
+/* True if the request names text/html, as browsers do; curl and gvctl name no types, or any. */
 static bool accepts_html(const struct http_head *head)
 {
     struct slice accept = http_head_find(head, SLICE("accept"));

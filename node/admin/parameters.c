@@ -23,7 +23,7 @@ void admin_answer_json(struct exchange *x, int err, struct buf *out)
 
 /* --- the query ------------------------------------------------------------------------------ */
 
-/* Returns the value of `name` in a query string; empty, at NULL, if absent. */
+/* Returns the value of `name` in a query string; a slice with `at` NULL if absent. */
 static struct slice query_value(struct slice query, struct slice name)
 {
     while (query.len > 0) {
@@ -67,7 +67,8 @@ static const char *address_wrong(struct slice given)
     return "want HOST:PORT, such as 10.0.0.1:8000";
 }
 
-/* Cuts labels off. At run time only the engine can be given. Returns NULL, or the error. */
+/* Cuts the labels off `name` and reads the engine; other labels cannot be given at run time.
+ * Returns NULL, or the error. */
 static const char *cut_labels(struct slice *name, enum node_engine *engine)
 {
     struct node_labels labels = {0};
@@ -105,7 +106,8 @@ static const char *cut_rank(struct slice *name, bool rank_too, struct node_rank_
     return address_wrong(*name);
 }
 
-/* The text after the @ may be a rank; otherwise, the text before the @ may contain a password. */
+/* Answers 400 with the replica as given. The text before an @ is not shown, because it may contain
+ * a password, unless a rank follows the @. */
 static void answer_wrong(struct exchange *x, struct slice given, const char *wrong)
 {
     struct slice shown = node_rank_name_meant(given) ? given : node_replica_shown(given);
@@ -199,7 +201,7 @@ bool admin_describe(struct exchange *x, const struct http_head *head, struct nod
     }
     exchange_describe(x, out);
     out->again = true; /* no request was made of the body yet */
-    out->unpinned = 0; /* as on the chat paths: the body does not contain the path */
+    out->unpinned = 0; /* as on the chat paths: the path is not known here */
     return true;
 }
 

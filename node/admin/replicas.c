@@ -44,7 +44,7 @@ void admin_sources(struct admin *a, struct exchange *x, const struct http_head *
 }
 
 /* Begins the answer to a completed change. Contains the replica's name, which the caller may have
- * spelled otherwise. More members may follow until done_end(). */
+ * spelled otherwise. More fields may follow until done_end(). */
 static struct json_writer done_begin(struct buf *out, const char *name)
 {
     buf_init(out, 0);
@@ -61,8 +61,8 @@ static void done_end(struct exchange *x, struct json_writer *w, struct buf *out)
     admin_answer_json(x, json_writer_finish(w), out);
 }
 
-/* Writes the reason for the continued drain: a source says so, or no source lists the replica any
- * more. */
+/* Writes why a replica still drains after an undrain: a source says so, or no source lists the
+ * replica any more. */
 static void write_drained_by(struct admin *a, struct json_writer *w, struct slice name)
 {
     const struct discover *d = a->config.discover;
@@ -76,7 +76,7 @@ static void write_drained_by(struct admin *a, struct json_writer *w, struct slic
         json_cstr(w, "no source lists it any more");
 }
 
-/* Writes the reason if the replica gets no requests all the same: it is down, or asleep. */
+/* Writes the reason if the replica gets no requests after an undrain: it is down, or asleep. */
 static void write_still_out(struct admin *a, struct json_writer *w, unsigned replica)
 {
     char room[NODE_STANDING_TEXT_BYTES];
@@ -177,13 +177,15 @@ void admin_replica_remove(struct admin *a, struct exchange *x, const struct http
     answer_wish(a, x, replica.name, &who, NODE_REPLICA_REMOVE, result, NULL);
 }
 
-/* Resets a replica (?replica=), the replicas of a model (?model=), or all. */
+/* Empties the cache of a replica (?replica=), of the replicas of a model (?model=), or of all
+ * replicas. */
 void admin_reset_cache(struct admin *a, struct exchange *x, const struct http_head *head)
 {
     struct node_replica_option wanted = {.name = ""};
     char model[NODE_MODEL_ID_MAX + 1];
     struct control_whom whom = {0};
-    bool one = admin_query_has(head, SLICE("replica")); /* an empty value does not mean all */
+    /* An empty value does not mean all replicas. */
+    bool one = admin_query_has(head, SLICE("replica"));
     if (one && !admin_read_replica(a, x, head, &wanted, false))
         return;
     bool named = admin_query(head, SLICE("model"), model, sizeof model) && model[0] != '\0';
@@ -203,7 +205,7 @@ void admin_reset_cache(struct admin *a, struct exchange *x, const struct http_he
 /* --- adding a replica ------------------------------------------------------------------------- */
 
 struct admin_add {
-    struct admin_add *next; /* of admin->adds */
+    struct admin_add *next; /* in the list admin->adds */
     struct admin *admin;
     struct exchange *x;                 /* NULL: answered, or the client is gone */
     struct node_replica_option replica; /* only the label for the engine is used */
@@ -214,7 +216,8 @@ struct admin_add {
     bool asked;
 };
 
-/* `silent`: the reason why good health is not confirmed; NULL: health is good. */
+/* Adds the replica and answers. `silent`: the reason why good health is not confirmed; NULL: health
+ * is good. */
 static void take(struct admin_add *a, const char *silent)
 {
     struct exchange *x = a->x;
@@ -257,7 +260,7 @@ static void on_health(void *context, int err, bool refused, unsigned status, str
                                     : health);
 }
 
-/* Asks once the name is resolved; accepts the replica when time is up. */
+/* Asks for the replica's health once the name is resolved. Accepts the replica when time is up. */
 static void go_on(struct admin_add *a, uint64_t now)
 {
     bool unknown = !a->pool.resolving && a->pool.address_count == 0;

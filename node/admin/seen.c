@@ -26,7 +26,8 @@ static bool read_number(const struct http_head *head, const char *name, bool *gi
     return true;
 }
 
-/* Reads ?n=, and after=, changed= or id=. Returns false after answering with the error. */
+/* Reads ?n=, ended=, and at most one of after=, changed= and id=. Returns false after answering
+ * with the error. */
 static bool read_query(struct exchange *x, const struct http_head *head, unsigned max,
                        struct node_decisions_query *q)
 {
@@ -67,7 +68,7 @@ struct filters {
     char model[NODE_DECISION_NAME_BYTES * 2], replica[NODE_REPLICA_NAME_BYTES];
 };
 
-/* Reads ?failed=, slow_ms=, reason=, model= and replica=. False: answers 400. */
+/* Reads ?failed=, slow_ms=, reason=, model= and replica=. Returns false after answering 400. */
 static bool read_filters(struct exchange *x, const struct http_head *head, struct filters *f,
                          struct node_decisions_query *q)
 {
@@ -210,7 +211,7 @@ int admin_events_answer(void *admin, struct slice request, struct buf *out)
     return err;
 }
 
-/* Returns false if not all routers' events are requested, or this router runs alone. */
+/* True if the events of all routers are requested, and this router does not run alone. */
 static bool is_for_all(const struct admin *a, const struct http_head *head)
 {
     char all[8];

@@ -43,7 +43,7 @@ static void on_answers(void *context, struct slice nodes)
         take(t, nodes);
 }
 
-/* A router alone has no name. */
+/* The object's only key is empty, because a router that runs alone has no name. */
 int admin_together_alone(struct admin *a, struct slice request, struct buf *out)
 {
     struct buf own = {0};

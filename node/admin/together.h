@@ -9,8 +9,8 @@
 enum {
     TOGETHER_EVERY_MS = 1000,
     TOGETHER_TIMEOUT_US = 1500000,
-    /* Limit of all answers in a snapshot; the rest is left out, and readers show this router
-     * alone. About 100 routers. */
+    /* Bytes of all answers in a snapshot, enough for about 100 routers. If there are more, all
+     * answers are left out, and viewers show this router alone. */
     TOGETHER_BYTES_MAX = 64 * 1024,
 };
 
@@ -23,14 +23,15 @@ struct admin_together {
 
 void admin_together_init(struct admin_together *t, struct admin *admin);
 void admin_together_free(struct admin_together *t);
-/* Asks when due; called while there are viewers. */
+/* Asks all routers when due; called while there are viewers. */
 void admin_together_tick(struct admin_together *t, uint64_t now_ms);
-/* Writes the member `cluster` of a snapshot: {"ttft_bounds_s": [...], "nodes": {...}}. */
+/* Writes the field `cluster` of a snapshot: {"ttft_bounds_s": [...], "nodes": {...}}. */
 void admin_together_write(const struct admin_together *t, struct json_writer *w);
 /* The question for the counters of shadow mode. To an empty question a router answers with all
  * counters. Older routers answer every question with all counters. */
 #define TOGETHER_SHADOW SLICE("shadow")
-/* The answer of a router that runs alone, as an object with a single member, "". ERR_NOMEM. */
+/* Writes the answers of a cluster with this router alone: an object with a single key, "".
+ * ERR_NOMEM. */
 MUST_USE int admin_together_alone(struct admin *a, struct slice request, struct buf *out);
 /* Answers for node_replication_figures(). The context is the admin. */
 MUST_USE int admin_together_answer(void *admin, struct slice request, struct buf *out);

@@ -4,7 +4,7 @@
 
 #include "node/admin/admin_internal.h"
 
-/* Standings without news value: single requests cause and end them. */
+/* True for standings that make no event: single requests cause and end them. */
 static bool is_passing(enum node_standing_why why)
 {
     return why == NODE_STANDING_TRIAL || why == NODE_STANDING_TRIED || why == NODE_STANDING_FULL ||
@@ -34,7 +34,7 @@ static enum admin_event_kind kind_of(enum node_standing_why why)
     }
 }
 
-/* Out without an operator's request. */
+/* True if the replica is down or avoided, and neither drains nor sleeps. */
 static bool is_out(enum node_standing_why why)
 {
     return why != NODE_STANDING_WELL && kind_of(why) != ADMIN_EVENT_DRAIN &&

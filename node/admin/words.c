@@ -172,7 +172,7 @@ static const struct words {
      "This router accepts no connections: it has no open files left."},
 };
 
-/* Event names as sentences, with the subject in front. */
+/* Events without a row in the table, by the beginning of the name: spell() makes the text. */
 static const struct {
     const char *begins;
     enum admin_event_kind kind;
@@ -199,7 +199,7 @@ struct fields {
     unsigned count;
 };
 
-/* Returns false if the field is missing or empty. */
+/* Appends the field's value. Returns false if the field is missing or empty. */
 static bool put_field(struct admin_fill *t, const struct log_field *f)
 {
     char number[40];
@@ -226,7 +226,8 @@ static bool put_field(struct admin_fill *t, const struct log_field *f)
     return true;
 }
 
-/* {field}, or {field#one|more}. */
+/* Appends the text for {field} or {field#one|more}. Returns false if the field is missing or
+ * empty. */
 static bool fill_field(void *context, struct slice inside, struct admin_fill *t)
 {
     const struct fields *fields = context;
@@ -242,7 +243,7 @@ static bool fill_field(void *context, struct slice inside, struct admin_fill *t)
     return true;
 }
 
-/* Spells an event without a row in the table of words: name and fields. */
+/* Appends an event's name and fields, for an event without a row in the table. */
 static void spell(struct admin_fill *t, const char *event, const struct log_field *fields,
                   unsigned count)
 {
@@ -257,7 +258,7 @@ static void spell(struct admin_fill *t, const char *event, const struct log_fiel
     }
 }
 
-/* Returns the router or replica of the event. */
+/* Returns the replica, router, source or caller that the event is about; empty: none. */
 static struct slice about_of(const struct log_field *fields, unsigned count)
 {
     static const struct slice names[] = {SLICE("replica"), SLICE("member"), SLICE("source"),

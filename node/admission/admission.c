@@ -26,7 +26,8 @@ static bool is_suspect(const struct admission_request *r)
     return r->company == NODE_COMPANY_ALONE;
 }
 
-/* The time that the request has spent in this class. */
+/* Returns the time that the request has waited in this class. A suspect's time is increased so that
+ * ADMISSION_ALONE_MS is reached when the request is ADMISSION_OPEN_MS old. */
 static uint64_t waited_ms(const struct admission_request *r, enum queue_class class,
                           uint64_t now_ms)
 {
@@ -36,7 +37,8 @@ static uint64_t waited_ms(const struct admission_request *r, enum queue_class cl
     return class == QUEUE_ALONE && by_age_ms > before_ms ? by_age_ms : before_ms;
 }
 
-/* The text for a suspect's client if the suspect may not wait; NULL: it may. */
+/* Returns the error text for the suspect's client if the suspect may not wait; NULL: the suspect
+ * may wait. */
 static const char *why_not_wait(const struct admission *a, const struct admission_request *r,
                                 int err, uint64_t now_ms)
 {
@@ -52,7 +54,8 @@ static const char *why_not_wait(const struct admission *a, const struct admissio
     return NULL;
 }
 
-/* Keeps a replica for the waiting suspects, if none is kept yet. */
+/* Keeps the replica with the fewest requests for the waiting suspects, unless a replica is kept
+ * already or the pause lasts. */
 static void keep_quietest(struct admission *a, const struct admission_question *q, uint64_t now_ms)
 {
     if (a->kept != 0 || now_ms < a->pause_until_ms)
@@ -64,8 +67,8 @@ static void keep_quietest(struct admission *a, const struct admission_question *
     node_router_keep(a->router, (unsigned)quietest, true);
 }
 
-/* No replica is suitable now, but a replica may be soon: `err`. A request already in the queue
- * keeps waiting. */
+/* Lets the request wait, or refuses it, after node_router_place() failed with `err`: ERR_AGAIN,
+ * ERR_EXISTS or ERR_LIMIT. A request already in the queue keeps waiting. */
 static void wait(struct admission *a, struct admission_request *r,
                  const struct admission_question *q, int err, uint64_t now_ms,
                  struct admission_answer *out)
@@ -91,7 +94,8 @@ static void wait(struct admission *a, struct admission_request *r,
     }
 }
 
-/* Keeps the replica for the request placed there. */
+/* Keeps the replica `server` for the request placed there, if the request must not share a
+ * replica. */
 static void place(struct admission *a, struct admission_request *r, unsigned server,
                   uint64_t now_ms)
 {
@@ -114,7 +118,7 @@ bool admission_is_full(const struct admission *a)
     return node_router_booked(a->router) >= a->options->requests_max;
 }
 
-/* The lane's key, equal for requests that can go to the same replicas. */
+/* Returns the lane's key, equal for requests that can go to the same replicas. */
 static uint64_t key_of(const struct admission *a, const struct admission_question *q)
 {
     const struct node_request *request = q->request;
@@ -151,7 +155,8 @@ static int choose(const struct admission *a, const struct admission_request *r,
                       : node_router_place(a->router, q->request, q->excluded, now_ms, out);
 }
 
-/* True: the request may go on. */
+/* Counts the request for its tenant, once. Returns false after a refusal because a limit is
+ * exceeded. */
 static bool begin(struct admission *a, struct admission_request *r, struct access_key *tenant,
                   uint64_t now_ms, struct admission_answer *out)
 {

@@ -49,7 +49,7 @@ enum {
 };
 
 struct admission {
-    struct node_router *router;         /* borrowed until the end, like the next two */
+    struct node_router *router;         /* borrowed, like the next two */
     struct access *access;              /* NULL: keys are not required */
     const struct node_options *options; /* requests-max */
     struct hash_secret secret;
@@ -58,8 +58,8 @@ struct admission {
     struct budget budget;     /* budget of retries */
     unsigned kept;            /* the replica kept for waiting suspects, + 1; 0: none */
     uint64_t pause_until_ms;  /* no replica is kept until then */
-    unsigned placed;          /* requests with a replica to themselves and no token yet */
-    uint64_t placed_until_ms; /* other requests wait for these until then */
+    unsigned placed;          /* suspects with a replica to themselves and no token yet */
+    uint64_t placed_until_ms; /* other requests wait for placed suspects until then */
 };
 
 /* The state of a request until it has ended; all 0 at first. */
@@ -108,11 +108,12 @@ void admission_ask(struct admission *a, struct admission_request *r,
                    const struct admission_question *question, uint64_t now_ms,
                    struct admission_answer *out);
 void admission_leave(struct admission *a, struct admission_request *r, uint64_t now_ms);
-/* The request's first token came from this server, or the booking ended. */
+/* The request's first token came from the replica `server`, or the booking there ended: the replica
+ * is no longer kept for the request. */
 void admission_alone(struct admission *a, struct admission_request *r, unsigned server);
 /* Returns true if a waiting request may go now. */
 bool admission_settle(struct admission *a);
-/* The next waiting request to ask about; NULL: none. */
+/* Returns the next waiting request for admission_ask(); NULL: none. */
 struct admission_request *admission_next(const struct admission *a, const struct queue_look *look);
 /* True if requests-max requests are in flight. */
 bool admission_is_full(const struct admission *a);

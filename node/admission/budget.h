@@ -46,7 +46,7 @@ static inline void budget_part(struct budget *b, unsigned routers)
     b->level = b->level < b->burst ? b->level : b->burst;
 }
 
-/* A new request arrived. */
+/* Adds the share of a new request. */
 static inline void budget_fill(struct budget *b)
 {
     double level = b->level + b->share;

@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/number.h"
 
-static const double fade_ms = 10000; /* time constant of the rate at which the queue empties */
+static const double fade_ms = 10000; /* time constant with which `served_lately` decays */
 
 void queue_init(struct queue *q, uint64_t length_max)
 {
@@ -18,7 +18,8 @@ static bool is_used(const struct queue_line *line, unsigned lane)
     return (line->used >> lane & 1) != 0;
 }
 
-/* The lane of this key. If there is none, a free lane; if none is free, a shared lane. */
+/* Returns the lane of this key; without such a lane, a free lane; without a free lane, a shared
+ * lane. */
 static unsigned lane_of(const struct queue_line *line, uint64_t key)
 {
     unsigned free = QUEUE_LANES;
@@ -41,8 +42,8 @@ bool queue_has_waiters(const struct queue *q, const struct queue_waiter *w, enum
     return is_used(line, lane) && (w->number == 0 || line->lanes[lane].first->number < w->number);
 }
 
-/* The last waiter in the lane with a smaller number; NULL: none. Few are before a waiter that was
- * served once already. */
+/* Returns the last waiter in the lane with a smaller number than `number`; NULL: none. The loop is
+ * short: few waiters precede a request that comes back. */
 static struct queue_waiter *place_of(const struct queue_lane *lane, uint64_t number)
 {
     struct queue_waiter *before = NULL, *at = lane->first;
@@ -141,7 +142,7 @@ unsigned queue_retry_after_s(struct queue *q, enum queue_class class, uint64_t n
     struct queue_line *line = &q->lines[class];
     fade(line, now_ms);
     double age_ms = (double)(now_ms - line->served_since_ms);
-    double seconds = age_ms / 1000; /* used if none was served since */
+    double seconds = age_ms / 1000; /* used if no request was served lately */
     if (line->length == 0)
         return 1;
     if (line->served_lately > 0) {

@@ -27,7 +27,7 @@
 #include "base/err.h"
 #include "base/histogram.h"
 
-/* The object of a request's wait, in the order of service. */
+/* The thing that a request waits for. The classes are served in this order. */
 enum queue_class {
     QUEUE_ALONE, /* a replica to itself, because the request may be poison
                   * (node/proxy/exchange/suspect.h) */
@@ -83,7 +83,8 @@ MUST_USE int queue_push(struct queue *q, struct queue_waiter *w, enum queue_clas
 void queue_take(struct queue *q, struct queue_waiter *w, uint64_t now_ms);
 /* The request stops waiting for another reason. Does nothing if it did not wait. */
 void queue_remove(struct queue *q, struct queue_waiter *w);
-/* True if `w`, which does not wait in this class, would come after others with this key. */
+/* True if `w`, which does not wait in this class, would come after other requests in the lane of
+ * this key. */
 bool queue_has_waiters(const struct queue *q, const struct queue_waiter *w, enum queue_class class,
                        uint64_t key);
 
@@ -92,7 +93,7 @@ static inline bool queue_waits(const struct queue_waiter *w)
     return w->waits;
 }
 
-/* True if the request waits, or queue_push() would accept it. */
+/* True if the other waiting requests leave room for this one, which may be waiting already. */
 static inline bool queue_has_place(const struct queue *q, const struct queue_waiter *w)
 {
     return q->length - w->waits < q->length_max;
@@ -102,7 +103,7 @@ static inline bool queue_has_place(const struct queue *q, const struct queue_wai
 struct queue_look {
     uint64_t passed[QUEUE_CLASSES]; /* bits of the lanes to skip */
 };
-/* The next request to try; NULL: none is left. */
+/* Returns the next request to try; NULL: none is left. */
 struct queue_waiter *queue_look_next(const struct queue *q, const struct queue_look *look);
 static inline void queue_pass(struct queue_look *look, const struct queue_waiter *w)
 {
@@ -110,9 +111,9 @@ static inline void queue_pass(struct queue_look *look, const struct queue_waiter
 }
 
 enum { QUEUE_RETRY_AFTER_MAX_S = 60 };
-/* Seconds after which a request refused by a full queue should retry. By then all requests that
- * wait now in this class should be served, at the rate of the last seconds. 1 to
- * QUEUE_RETRY_AFTER_MAX_S. */
+/* Returns the seconds after which a request refused by a full queue should retry, 1 to
+ * QUEUE_RETRY_AFTER_MAX_S. By then all requests that wait now in this class should be served, at
+ * the rate of the last seconds. */
 unsigned queue_retry_after_s(struct queue *q, enum queue_class class, uint64_t now_ms);
 
 /* Asserts that the waiters in the lanes are in order and match the counts. */

@@ -23,7 +23,7 @@
       "Pages of this origin may not call this router. Its operator can add the origin to "         \
       "cors-allow-origin.") /* answer to a preflight */                                            \
     X(MODEL, "model", 404, NULL, NULL)                                                             \
-    X(API_KEY, "api_key", 401, NULL, NULL)       /* the engines' key, for GET /v1/models */        \
+    X(API_KEY, "api_key", 401, NULL, NULL)       /* engines want a key for GET /v1/models */       \
     X(CLIENT_KEY, "client_key", 401, NULL, NULL) /* an unknown client key (client-keys-file) */    \
     X(KEY_MODEL, "key_model", 403, "models",                                                       \
       "This API key is for certain models only, and which one a request to this path is for "      \
@@ -45,7 +45,7 @@
     X(BY_ENGINE, "engine", 502, NULL, NULL) /* error in a stream or of a control path */           \
     X(POISON, "poison", 502, NULL, "Engines died after this request. It is not sent to another.")  \
     X(SUSPECT, "suspect", 502, NULL, NULL) /* the request killed an engine */                      \
-    X(LOOP, "loop", 508, NULL, NULL)       /* passed here before, or too many routers */           \
+    X(LOOP, "loop", 508, NULL, NULL)       /* was here before, or at too many routers */           \
     X(INTERNAL, "internal", 500, NULL, NULL)                                                       \
     X(CONNECTIONS, "connections", 503, "connections-max", "Too many connections.")                 \
     X(CLIENT_CONNECTIONS, "client_connections", 429, "connections-per-client-max",                 \

@@ -37,7 +37,7 @@ static int compare_row(const void *name, const void *row)
     return discover_name_compare(*(const struct slice *)name, discover_item_name(&r->said));
 }
 
-/* The row of this name, or NULL. */
+/* Returns the row of this name, or NULL. */
 static struct discover_row *row_find(const struct discover *d, struct slice name)
 {
     if (d->row_count == 0)
@@ -45,8 +45,8 @@ static struct discover_row *row_find(const struct discover *d, struct slice name
     return bsearch(&name, d->rows, d->row_count, sizeof *d->rows, compare_row);
 }
 
-/* Merges the sources' entries of a name: the labels of the first entry, draining if any entry
- * drains. False: no source lists the name. */
+/* Merges all sources' entries of a name into `out`: the labels of the first entry, draining if any
+ * entry drains. Returns false if no source lists the name. */
 static bool said_of(const struct discover *d, struct slice name, struct discover_item *out)
 {
     bool listed = false, draining = false;
@@ -125,7 +125,8 @@ static void drain(struct discover *d, struct discover_row *row)
     d->host.drain(d->host.context, discover_item_name(&row->said));
 }
 
-/* Returns false if the row is to be deleted. */
+/* Tells the host what the sources now say about the row's name. Returns false if the row is to be
+ * deleted. */
 static bool row_settle(struct discover *d, struct discover_row *row, uint64_t now_ms)
 {
     struct discover_item said;
@@ -166,7 +167,7 @@ static void settle(struct discover *d, uint64_t now_ms)
     d->row_count = kept;
 }
 
-/* The existing rows and a row for each new name in the list, as a new array. */
+/* Makes a new array of rows: the existing rows and a row for each new name in `list`. ERR_NOMEM. */
 static int rows_with(const struct discover *d, const struct discover_items *list,
                      struct discover_row **out, unsigned *count)
 {
@@ -242,7 +243,8 @@ static void succeeded(struct discover *d, struct discover_origin *s, uint64_t no
     s->success_ms = now_ms;
 }
 
-/* True if an empty list does not count yet. */
+/* True if the source's empty list does not count yet: the last list has names, and the source has
+ * not said "empty" for DISCOVER_EMPTY_MS. */
 static bool empty_waits(struct discover *d, struct discover_origin *s, uint64_t now_ms)
 {
     char title[DISCOVER_TITLE_BYTES];
@@ -283,7 +285,7 @@ void discover_failed(struct discover *d, unsigned source, const char *why, uint6
     (void)memcpy(s->why, text, sizeof text);
     s->failing = true;
     s->failures++;
-    s->empty_ms = 0; /* the list has to be empty for the whole time */
+    s->empty_ms = 0; /* DISCOVER_EMPTY_MS begins anew: the list must be empty all that time */
 }
 
 void discover_hint(struct discover *d, unsigned source, const char *why)
@@ -322,7 +324,7 @@ static void log_change(struct discover *d, const struct discover_origin *s,
               LOG_UINT("draining", draining));
 }
 
-/* A list to apply, and the resulting rows. */
+/* A source's new list, and the rows that result from it. */
 struct change {
     struct discover_items list;
     struct discover_row *rows;
@@ -391,7 +393,7 @@ int discover_list(struct discover *d, unsigned source, const struct discover_ent
     return ERR_OK;
 }
 
-/* Offers dropped names to the host again. */
+/* Marks names that the host has dropped as new, so that settle() offers them again. */
 static void notice_lost(struct discover *d)
 {
     for (unsigned i = 0; i < d->row_count; i++) {
@@ -411,7 +413,7 @@ void discover_tick(struct discover *d, uint64_t now_ms)
         return;
     for (unsigned i = 0; i < d->source_count; i++) {
         struct discover_origin *s = &d->sources[i];
-        struct change none = {0}; /* if out of memory, the next tick does it */
+        struct change none = {0}; /* without memory for the rows, the next tick tries again */
         if (s->empty_ms != 0 && !empty_waits(d, s, now_ms) &&
             rows_with(d, &none.list, &none.rows, &none.row_count) == ERR_OK)
             take(d, s, &none, now_ms);

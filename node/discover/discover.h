@@ -16,7 +16,7 @@
  *
  * An adapter of node/io drives each source:
  *
- *   s = discover_source(d, "dns", "engines.internal:8000", now)       once, at the start
+ *   s = discover_source(d, "dns", "engines.internal:8000")            once, at the start
  *   discover_list(d, s, entries, count, now)     the whole list, each time it is read
  *   discover_same(d, s, now)                     the list is unchanged (a watch without news)
  *   discover_failed(d, s, "timeout", now)        the list cannot be read now
@@ -28,8 +28,8 @@
  *   2. Labels are those of the first source that lists the name, in the order of discover_source().
  *   3. A failure changes nothing, however long it lasts.
  *   4. An empty list changes nothing for DISCOVER_EMPTY_MS, because it is usually a mistake or an
- *      outage. A source without any list so far may begin with an empty list, which is logged as
- *      well. After a failure, the time begins again with the next list or discover_same().
+ *      outage. If the first list of a source is empty, it counts at once and is logged. After a
+ *      failure, the time begins again with the next list or discover_same().
  *   5. A vanished name gets no new requests; those in flight end. The router keeps the name and the
  *      state for DISCOVER_KEEP_MS, and as long as the replica is busy. A name listed again by then
  *      has its former state.
@@ -81,7 +81,7 @@ struct discover_host {
     int (*use)(void *context, struct slice name, const struct node_labels *labels);
     /* Send the replica no new requests. */
     void (*drain)(void *context, struct slice name);
-    /* This router no longer lists the name. */
+    /* Forget the name: this router no longer lists the name. */
     void (*forget)(void *context, struct slice name);
     /* True if this router has requests in flight at the replica. */
     bool (*busy)(void *context, struct slice name);
@@ -106,25 +106,26 @@ void discover_check(const struct discover *d);
 MUST_USE int discover_source(struct discover *d, const char *kind, struct slice name);
 
 /* Sets the labels in the source's setting, which apply to all of the source's replicas. Only the
- * model and whether replicas load adapters on demand are used. Copied. ERR_NOMEM. */
+ * model and whether replicas load adapters on demand are used. `labels` is copied. ERR_NOMEM. */
 MUST_USE int discover_source_labels(struct discover *d, unsigned source,
                                     const struct node_labels *labels);
 
 /* Sets the whole current list; of a repeated name the first entry counts. ERR_LIMIT: more than
- * DISCOVER_ENTRIES_MAX; ERR_RANGE: a name empty or longer than NODE_NAME_MAX, or a model longer
- * than NODE_MODEL_ID_MAX; ERR_NOMEM. After an error the old list stays, and the source counts as
- * failing. This function logs the failure; the caller need do nothing. */
+ * DISCOVER_ENTRIES_MAX; ERR_RANGE: a name empty or longer than NODE_NAME_MAX, or a label's text
+ * that is too long (a model: NODE_MODEL_ID_MAX); ERR_NOMEM. After an error the old list stays, and
+ * the source counts as failing. This function logs the failure; the caller need do nothing. */
 MUST_USE int discover_list(struct discover *d, unsigned source,
                            const struct discover_entry *entries, unsigned count, uint64_t now_ms);
-/* Sets the reason to show if the next list is empty: for logs and tables, cut to DISCOVER_WHY_MAX.
+/* Sets the reason to show if the next list is empty, for logs and tables; cut to DISCOVER_WHY_MAX.
  * Valid until the next hint; "": unknown. */
 void discover_hint(struct discover *d, unsigned source, const char *why);
-/* Sets what is missing in the next list, which counts nevertheless; "": nothing. Logged when the
- * text changes, cut to DISCOVER_WHY_MAX. */
+/* Sets what is missing in the next list, as text for people; "": nothing. The list counts
+ * nevertheless. Logged when the text changes, cut to DISCOVER_WHY_MAX. */
 void discover_lacks(struct discover *d, unsigned source, const char *what);
 /* The source works, and the last list is still current. */
 void discover_same(struct discover *d, unsigned source, uint64_t now_ms);
-/* `why` is for people: cut to DISCOVER_WHY_MAX. Logged when a failure begins and when `why`
+/* The source's list cannot be read now: the source counts as failing, and the last list stays.
+ * `why` is for people, cut to DISCOVER_WHY_MAX. Logged when a failure begins and when `why`
  * changes. */
 void discover_failed(struct discover *d, unsigned source, const char *why, uint64_t now_ms);
 
@@ -143,12 +144,12 @@ bool discover_listed(const struct discover *d, struct slice name);
  * listed replica's. For SGLang's "base:adapter" the base suffices. `denied`: a replica says it does
  * not serve the model, so the labels of listed replicas no longer count. */
 bool discover_names_model(const struct discover *d, struct slice model, bool denied);
-/* True if a source may have replicas of a model without a label. Either the source has had no list
- * yet and the setting names no model, or the replicas load adapters on demand and none is listed
- * now. */
+/* True if a source may have replicas of a model that no label names. Either the source has had no
+ * list yet and the setting names no model, or the replicas load adapters on demand and none is
+ * listed now. */
 bool discover_may_have(const struct discover *d);
-/* The latest call to the host for a name still in use there: the labels, borrowed until the next
- * list or tick, and whether the name drains. False: none. */
+/* Sets `labels` and `draining` to what the host was last told about the name. The labels are
+ * borrowed until the next list or tick. Returns false if the host does not use the name. */
 MUST_USE bool discover_told(const struct discover *d, struct slice name, struct node_labels *labels,
                             bool *draining);
 
@@ -161,7 +162,7 @@ typedef bool discover_removed(const void *context, struct slice name);
  * removed. */
 void discover_sources_write(const struct discover *d, uint64_t now_ms, discover_removed *removed,
                             const void *context, struct json_writer *w);
-/* Metrics of the sources. */
+/* Writes the metrics of the sources. */
 void discover_metrics(const struct discover *d, uint64_t now_ms, struct prometheus *p);
 
 #endif

@@ -41,7 +41,7 @@ struct discover_kubernetes {
     struct discover_reader reader;
     char hint[DISCOVER_WHY_MAX];
 
-    /* Actions for the host. */
+    /* The actions that discover_kubernetes_next() has yet to return. */
     bool cancel, listed, same, failed;
     char why[DISCOVER_WHY_MAX];
 };
@@ -89,7 +89,7 @@ void discover_kubernetes_check(const struct discover_kubernetes *k)
 
 /* --- after a request ------------------------------------------------------------------------ */
 
-/* A random time from ms / 2 to `ms`, so that many routers do not ask at the same moment. */
+/* Returns a random time from ms / 2 to `ms`, so that many routers do not ask at the same moment. */
 static uint64_t some_of(struct discover_kubernetes *k, uint64_t ms)
 {
     return ms - ms / 2 + prng_below(&k->prng, ms / 2 + 1);
@@ -139,7 +139,8 @@ static void fail(struct discover_kubernetes *k, const char *why, uint64_t now_ms
         list_anew(k);
 }
 
-/* The answer's content is unusable: the watch is not resumed afterwards. */
+/* Fails because the answer's content is unusable. The watch is not resumed: a new list is
+ * requested. */
 static void fail_reading(struct discover_kubernetes *k, const char *why, uint64_t now_ms)
 {
     stop_asking(k, false);
@@ -147,7 +148,8 @@ static void fail_reading(struct discover_kubernetes *k, const char *why, uint64_
     fail(k, why, now_ms);
 }
 
-/* The version is too old. A single 410 is normal. */
+/* Handles a 410: the server finds the version too old, so a new list is requested. A single 410 is
+ * normal; a second one without a good watch in between is a failure. */
 static void expire(struct discover_kubernetes *k, uint64_t now_ms)
 {
     bool again = k->expired;
@@ -221,7 +223,7 @@ static bool ask(struct discover_kubernetes *k, uint64_t now_ms)
     return true;
 }
 
-/* Time of the next action if no event comes before. */
+/* Returns the time of the next action if no event comes before. */
 static uint64_t due(const struct discover_kubernetes *k)
 {
     if (!k->asking)
@@ -240,7 +242,7 @@ static void time_out(struct discover_kubernetes *k, uint64_t now_ms)
         return;
     }
     stop_asking(k, false);
-    if (k->watching && k->status == 200) /* the connection may be dead, since an unknown time */
+    if (k->watching && k->status == 200) /* the connection may be dead: watch again at once */
         ask_in(k, 0, now_ms);
     else
         fail(k, k->status == 0 ? "the API server does not answer" : "the answer stalled", now_ms);
@@ -335,7 +337,8 @@ static int make_list(struct discover_kubernetes *k, char *why)
     return 0;
 }
 
-/* A missing port is a failure of the setting, not of the watch: the watch goes on. */
+/* Makes the list of replicas from the slices. If the port is missing, the setting is wrong, not the
+ * watch: the watch goes on. */
 static void take_list(struct discover_kubernetes *k, uint64_t now_ms)
 {
     char why[DISCOVER_SLICES_WHY_MAX];
@@ -420,7 +423,8 @@ void discover_kubernetes_answered(struct discover_kubernetes *k, unsigned status
                                                   : DISCOVER_READ_LIST);
 }
 
-/* Handles an error answer. A readable text in it is used. */
+/* Handles an answer with an error status. A readable message in the body becomes part of the
+ * reason. */
 static void refused(struct discover_kubernetes *k, uint64_t now_ms)
 {
     const char *told = k->reader.message;

@@ -61,7 +61,8 @@ struct discover_service {
     struct node_labels labels;             /* for all replicas; borrow from the text */
 };
 
-/* NULL, or a literal with the error and a correct form. */
+/* Parses a value of replica-kubernetes. Returns NULL, or a literal with the error and a correct
+ * form. */
 const char *discover_service_parse(struct slice text, struct discover_service *out);
 
 enum discover_kubernetes_action {
@@ -87,14 +88,15 @@ void discover_kubernetes_check(const struct discover_kubernetes *k);
 /* Returns the next action; with WAIT, sets `until_ms`. */
 MUST_USE enum discover_kubernetes_action
 discover_kubernetes_next(struct discover_kubernetes *k, uint64_t now_ms, uint64_t *until_ms);
-/* Path and query. Valid until the next ASK. */
+/* Returns the path and query of the request to make. Valid until the next ASK. */
 const char *discover_kubernetes_target(const struct discover_kubernetes *k);
-/* Valid until the next event. */
+/* Returns the complete list. Valid until the next event. */
 const struct discover_entry *discover_kubernetes_entries(const struct discover_kubernetes *k,
                                                          unsigned *count);
-/* Why the list is empty, if it is. Valid until the next event. */
+/* Returns the reason for an empty list, for people. Valid until the next event. */
 const char *discover_kubernetes_hint(struct discover_kubernetes *k);
-/* discover_list() refused the list, so the list is requested again after a delay. */
+/* The host calls this if discover_list() refused the list. The list is requested again after a
+ * delay. */
 void discover_kubernetes_refused(struct discover_kubernetes *k, uint64_t now_ms);
 const char *discover_kubernetes_why(const struct discover_kubernetes *k);
 
@@ -103,7 +105,8 @@ void discover_kubernetes_answered(struct discover_kubernetes *k, unsigned status
                                   uint64_t retry_after_s, uint64_t now_ms);
 void discover_kubernetes_received(struct discover_kubernetes *k, struct slice bytes,
                                   uint64_t now_ms);
-/* NULL: the body is complete. Otherwise the reason why it broke, or could not begin. */
+/* The answer has ended. `error` NULL: the body is complete. Otherwise `error` says why the answer
+ * broke or did not begin. */
 void discover_kubernetes_ended(struct discover_kubernetes *k, const char *error, uint64_t now_ms);
 
 #endif

@@ -6,7 +6,8 @@ static bool is_lower(char c)
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
-/* Names of namespaces, services and ports: lower case, digits and inner hyphens (RFC 1123). */
+/* True for a name of a namespace, service or port: lower case, digits and inner hyphens (RFC
+ * 1123). */
 static bool is_label(struct slice name, size_t max)
 {
     if (name.len == 0 || name.len > max || !is_lower(name.at[0]) ||

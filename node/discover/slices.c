@@ -16,7 +16,8 @@ static int index_of(const struct discover_slices *s, struct slice name)
     return -1;
 }
 
-/* A single block of memory: the slice, the ports, the endpoints. NULL: no memory. */
+/* Returns a copy of the slice with its ports and endpoints, in a single block of memory. NULL: no
+ * memory. */
 static struct discover_slice *copy_of(const struct discover_slice *slice)
 {
     size_t ports = slice->port_count * sizeof slice->ports[0];
@@ -81,7 +82,7 @@ void discover_slices_check(const struct discover_slices *s)
 
 /* --- ports ---------------------------------------------------------------------------------- */
 
-/* "http=8000, metrics=9000" */
+/* Writes the slice's ports as "http=8000, metrics=9000". */
 static void name_ports(const struct discover_slice *slice, char *out, size_t size)
 {
     size_t len = 0;
@@ -94,7 +95,7 @@ static void name_ports(const struct discover_slice *slice, char *out, size_t siz
     }
 }
 
-/* The port of the slice's endpoints. 0: no port matches. */
+/* Returns the port number to use at the slice's endpoints. 0: no port matches. */
 static uint16_t port_of(const struct discover_slice *slice, struct slice wanted)
 {
     uint64_t number;
@@ -135,7 +136,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-/* Sorts by name, and serving entries first. */
+/* Compares by name; of equal names, the serving entry comes first. */
 static int compare(const void *a, const void *b)
 {
     const struct discover_listed *x = a;
@@ -172,8 +173,9 @@ static void add_endpoints(const struct discover_slice *slice, const char *scheme
     }
 }
 
-/* An endpoint on the move between slices is in both. If the two entries differ, the endpoint
- * serves: the address may have passed from an ending pod to a new pod. */
+/* Sorts the list and keeps one entry of each name. An endpoint on the move between slices is in
+ * both. If the two entries differ, the serving entry is kept: the address may have passed from an
+ * ending pod to a new pod. */
 static void sort_each_once(struct discover_endpoint_list *list)
 {
     if (list->count == 0)

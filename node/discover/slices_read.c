@@ -21,7 +21,8 @@ enum role {
 
 enum { KEY_ROOM = 32, TEXT_ROOM = DISCOVER_CONTINUE_MAX + 1 };
 
-/* The containers to read; in arrays the key is "". */
+/* The JSON objects and arrays to read, by the container around them and the key; members of arrays
+ * have the key "". All others are skipped. */
 static const struct {
     enum role in;
     const char *key;
@@ -41,7 +42,7 @@ static const struct {
     {ROLE_PORTS, "", false, ROLE_PORT},
 };
 
-/* The stored strings, and the place of each. */
+/* The strings to store, and the field of struct discover_reader for each. */
 #define KEPT(field)                                                                                \
     offsetof(struct discover_reader, field), sizeof((struct discover_reader *)0)->field
 static const struct {
@@ -132,7 +133,7 @@ static void open_container(struct discover_reader *r, bool array)
     }
 }
 
-/* Returns an error, or NULL. */
+/* Adds the endpoint just read to the slice, if it has an address. Returns an error, or NULL. */
 static const char *end_endpoint(struct discover_reader *r)
 {
     if (r->endpoint.ip[0] == '\0')
@@ -246,7 +247,8 @@ static void take_bool(struct discover_reader *r, enum role in, bool value)
 
 /* --- tokens --------------------------------------------------------------------------------- */
 
-/* Reads the received part of a text; bytes beyond the room are counted and dropped. */
+/* Reads the received part of the current key or string. Bytes beyond the room are counted and
+ * dropped. */
 static void draw(struct discover_reader *r, struct slice *in)
 {
     char *out = r->is_key ? r->key : r->text;
@@ -261,7 +263,7 @@ static void draw(struct discover_reader *r, struct slice *in)
     }
 }
 
-/* MORE: nothing to report yet. */
+/* Handles a token. Returns DISCOVER_READ_MORE if there is nothing to report yet. */
 static enum discover_read_what take_token(struct discover_reader *r, enum http_json_token token)
 {
     enum role in = role_now(r);
@@ -293,7 +295,8 @@ static enum discover_read_what take_token(struct discover_reader *r, enum http_j
     return r->depth == 0 && r->skipped == 0 ? fail(r, "it is no JSON object") : DISCOVER_READ_MORE;
 }
 
-/* The next complete token; MORE: not received yet. Text of an unused key is read and dropped. */
+/* Returns the next complete token; MORE: not received yet. Keys are not returned: their text is
+ * stored in `key`. */
 static enum http_json_token next_token(struct discover_reader *r, struct slice *in)
 {
     for (;;) {

@@ -52,9 +52,9 @@ struct discover_reader {
     struct http_json json;
     uint8_t roles[8]; /* roles of the open containers being read */
     unsigned depth;
-    unsigned skipped; /* open containers without use */
+    unsigned skipped; /* number of open containers that are skipped */
     bool is_key;      /* the text being read is a key */
-    bool drawing;
+    bool drawing;     /* a key or string is being read */
     bool done;
     size_t bytes; /* bytes of this object so far */
     size_t key_len, text_len;

@@ -36,7 +36,7 @@ static int write_target(const struct given *g, const struct command *c, const ch
     const struct admin_call_row *call = admin_call_row(c->call);
     bool reason = c->call == ADMIN_CALL_READYZ && g->show.format != SHOW_TABLE;
     int err = buf_append_cstr(out, call->path);
-    if (err == 0 && call->argument != NULL) /* replica=HOST:PORT: use the name */
+    if (err == 0 && call->argument != NULL) /* "replica=HOST:PORT": only the name is sent */
         err = ask_query(out, call->argument, argument);
     if (err == 0)
         err = ask_query(out, "model", g->model);
@@ -77,7 +77,7 @@ int ask_command(const struct given *g, const struct command *c, const char *argu
     return answer;
 }
 
-/* Escapes for tables; JSON and YAML are escaped on printing. */
+/* Escapes control characters in an answer for tables; JSON and YAML are escaped on printing. */
 static json_t *made_plain(const struct given *g, json_t *answer)
 {
     if (g->show.format == SHOW_TABLE || g->show.format == SHOW_NAME)

@@ -84,8 +84,8 @@ bool call_address_good(const char *admin)
 }
 
 /* A look-up in a separate thread, which ends by returning. The helper threads of glibc's
- * asynchronous look-ups exit after an idle second instead. This loads libgcc_s, and aborts in a
- * container without libgcc_s. */
+ * asynchronous look-ups end by pthread_exit() after an idle second: this loads libgcc_s, and aborts
+ * the process in a container without that library. */
 struct names {
     sem_t done;
     int err;
@@ -114,9 +114,9 @@ static int thread_start(struct names *n)
     return err == 0 ? ERR_OK : ERR_NOMEM;
 }
 
-/* Waits until `end_s` at most; then returns ERR_TIMEOUT and abandons the look-up and the memory,
- * because a look-up cannot be stopped. 0: free `out` with freeaddrinfo(). ERR_NOT_FOUND: `why` is
- * the reason. */
+/* Looks the host up. 0: free `out` with freeaddrinfo(). ERR_NOT_FOUND: `why` is the reason.
+ * ERR_TIMEOUT: no answer until `end_s`; the look-up and the memory are abandoned, because a look-up
+ * cannot be stopped. */
 static int look_up(const struct node_address *address, double end_s, struct addrinfo **out,
                    const char **why)
 {
@@ -186,7 +186,7 @@ static int open_connection(const char *admin, const struct node_address *to,
     return fd < 0 ? CALL_FAILED : fd;
 }
 
-/* Returns false after printing an error. */
+/* Begins TLS, if the address has https://. Returns false after printing an error. */
 static bool secure(struct line *l, const char *admin, const struct node_address *address,
                    const struct call *call, double end_s)
 {
@@ -303,7 +303,7 @@ int call_admin(const char *admin, const struct call *call, struct buf *out)
     double end_s = call_seconds() + call->timeout_s;
     struct node_address address;
     if (!read_address(admin, &address))
-        return CALL_FAILED; /* as reported by another router */
+        return CALL_FAILED; /* the address came from another router */
     struct line l = {.fd = open_connection(admin, &address, call, end_s)};
     if (l.fd < 0)
         return l.fd;

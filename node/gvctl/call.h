@@ -20,7 +20,7 @@ struct call {
 
 enum { CALL_FAILED = -1, CALL_REFUSED = -2 };
 
-/* Returns the monotonic clock. */
+/* Returns the time by the monotonic clock. */
 double call_seconds(void);
 /* Waits for this time, or until a signal comes. */
 void call_pause(double seconds);
@@ -28,9 +28,9 @@ void call_pause(double seconds);
 /* Returns true for http[s]://HOST:PORT or HOST:PORT; prints an error otherwise. */
 bool call_address_good(const char *admin);
 
-/* `admin` is http[s]://HOST:PORT or HOST:PORT. Appends the body of the answer to `out`. Returns the
- * status, CALL_REFUSED, or CALL_FAILED after printing the error and the remedy. An answer from a
- * router's client port always counts as a failure. */
+/* Makes a call. `admin` is http[s]://HOST:PORT or HOST:PORT. Appends the body of the answer to
+ * `out`. Returns the HTTP status, CALL_REFUSED, or CALL_FAILED after printing the error and the
+ * remedy. An answer from a router's client port always counts as a failure. */
 MUST_USE int call_admin(const char *admin, const struct call *call, struct buf *out);
 
 #endif

@@ -14,7 +14,7 @@
 
 enum {
     SENTENCE_BYTES = 1024,
-    WAIT_S = 600,      /* default limit for requests in flight, without --timeout */
+    WAIT_S = 600,      /* limit of --wait without --timeout */
     WAIT_QUIET = 5,    /* looks in a row without requests: reports of other routers take a moment */
     WAIT_UNKNOWN = 25, /* looks in a row without the replica: a router is restarting */
 };
@@ -79,7 +79,7 @@ static bool serves(const json_t *row, const char *model)
     return false;
 }
 
-/* Warns of models without another live replica. */
+/* Warns of each model that this replica serves and no other replica that is up. */
 static void warn_of_last(const json_t *replicas, struct slice name)
 {
     json_t *models = json_object(); /* name -> served by others */
@@ -291,7 +291,8 @@ static int wait_for(const struct given *g, struct slice name)
     return quiet < WAIT_QUIET ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* Makes the call; with --wait repeats it while the router joins the cluster. Returns the status. */
+/* Makes the call; with --wait repeats it while the router joins the cluster. Returns the HTTP
+ * status, or call_admin()'s result after a failure. */
 static int call_of(const struct given *g, const struct command *c, const char *argument,
                    struct buf *out)
 {

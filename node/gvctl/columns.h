@@ -7,7 +7,7 @@
 
 enum {
     COLUMNS_LEAST = 80,      /* assumed for a terminal with a smaller reported width, or none */
-    COLUMNS_NAME_LEAST = 12, /* shortest cut of a name */
+    COLUMNS_NAME_LEAST = 12, /* smallest width of a cut name */
     COLUMNS_TEXT_BYTES = 512,
 };
 

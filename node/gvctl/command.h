@@ -51,7 +51,7 @@ struct command {
 
 struct given_option;
 
-/* Returns NULL if no such command exists. */
+/* Returns the command of this name; NULL: none. */
 const struct command *command_find(const char *name);
 /* Returns the i-th command in the order of --help; NULL: no more. */
 const struct command *command_at(unsigned i);
@@ -59,7 +59,7 @@ const struct command *command_at(unsigned i);
 bool command_has_option(const struct command *c, const struct given_option *o);
 /* Returns the kind of execution: a call with changes implies COMMAND_CHANGE. */
 enum command_run command_runs(const struct command *c);
-/* Returns "" if the command takes no argument. */
+/* Returns the command's argument as in --help; "" if it takes none. */
 const char *command_argument(const struct command *c);
 /* Sets the least and the greatest number of arguments. */
 void command_arguments(const struct command *c, int *least, int *most);

@@ -90,8 +90,8 @@ static json_t *quoted(const char *text, const char *shell)
     return plain;
 }
 
-/* Makes a row for a command, an option or a setting: name, help and argument (null: none). Of the
- * members for kinds only `kind` is set, to the values if there are any. */
+/* Makes a row for a command, an option or a setting: name, help and argument (null: none). The row
+ * has a field for each kind: that of `kind` is the string `values`, the others are false. */
 static json_t *row(const char *shell, const char *name, const char *help, const char *argument,
                    const char *kind, const char *values)
 {
@@ -104,7 +104,7 @@ static json_t *row(const char *shell, const char *name, const char *help, const 
     return row;
 }
 
-/* `first` marks the first row of the list. */
+/* Appends a row. The field `first` marks the first row of the list. */
 static void add(json_t *list, json_t *row)
 {
     (void)json_object_set_new(row, "first",
@@ -114,7 +114,7 @@ static void add(json_t *list, json_t *row)
 
 enum list { LIST_ALL, LIST_COMMON, LIST_OWN, LIST_WAYS_WITH, LIST_WAYS_WITHOUT };
 
-/* `own`: the command that has the options. */
+/* True if the option is in the list; LIST_OWN has the options of the command `own`. */
 static bool is_in(enum list list, const struct given_option *o, const struct command *own)
 {
     switch (list) {
@@ -130,7 +130,7 @@ static bool is_in(enum list list, const struct given_option *o, const struct com
     }
 }
 
-/* Lists the options of `which`; `short` is the letter, if any. */
+/* Returns the rows of the options in the list `which`; the field `short` is the letter, if any. */
 static json_t *options(const char *shell, enum list which, const struct command *own)
 {
     json_t *list = json_array();
@@ -147,8 +147,8 @@ static json_t *options(const char *shell, enum list which, const struct command 
     return list;
 }
 
-/* Lists the commands with their own `options`; `command` repeats the name, because rows of options
- * have another `name`. */
+/* Returns the rows of the commands, with their own `options`. The field `command` repeats the name,
+ * because rows of options have another `name`. */
 static json_t *commands(const char *shell)
 {
     json_t *list = json_array();
@@ -204,7 +204,7 @@ static const char *template(const char *name, const char *shell)
     return f->text;
 }
 
-/* Cuts the text before `end` off, and `end` too. */
+/* Cuts `text` after the first `end`. Returns the text before `end`. */
 static struct slice take(struct slice *text, const char *end)
 {
     const char *at = memmem(text->at, text->len, end, strlen(end));

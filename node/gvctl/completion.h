@@ -5,7 +5,7 @@
  * last line break. {{#name}}...{{/name}} is repeated for each row of a list, or printed once for a
  * present value; {{^name}}...{{/name}} is printed for an absent value. A name missing in a row is
  * taken from the enclosing row. If a tag {{#name}} or {{^name}} stands at the end of a line, the
- * line breaks after both tags are dropped. completion.c defines the members of rows. */
+ * line breaks after both tags are dropped. completion.c defines the fields of rows. */
 #ifndef NODE_GVCTL_COMPLETION_H
 #define NODE_GVCTL_COMPLETION_H
 

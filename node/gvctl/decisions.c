@@ -12,7 +12,7 @@
 #include "node/gvctl/ring.h"
 #include "node/route/decisions.h"
 
-/* Returns a number, or "-" if missing. */
+/* Returns the number under `key`, times `unit`, as text; "-" if missing. */
 static const char *number_of(const json_t *o, const char *key, double unit, int digits,
                              char out[32])
 {
@@ -23,7 +23,7 @@ static const char *number_of(const json_t *o, const char *key, double unit, int 
     return out;
 }
 
-/* Returns the end of the attempt, and the request's result if the status does not show it: "200
+/* Returns how the attempt ended, and the request's result if that is not clear from the end: "200
  * broken, cut". */
 static const char *end_of(const json_t *outcome, char out[48])
 {
@@ -72,7 +72,8 @@ static void print_why(const struct show *how, const char *why, unsigned used)
     (void)putchar('\n');
 }
 
-/* An older router sends only a word. In shadow mode both choices are named. */
+/* Returns the reason for a choice. An older router sends only a word. In shadow mode the text names
+ * both choices. */
 static const char *why_of(const json_t *d, char out[WHY_BYTES])
 {
     const char *why = fields_text(d, fields_has_text(d, "why_text") ? "why_text" : "why");
@@ -125,7 +126,7 @@ static const char legend[] =
     "for the choice; times in it are costs.\n"
     "gvctl explain, and gvctl decisions -o json, show each term of the costs.\n";
 
-/* The filters of the command line as a query, which the caller frees. */
+/* Returns the filters of the command line as a query, which the caller frees. */
 static struct buf filter_of(const struct given *g)
 {
     struct buf query = {0};

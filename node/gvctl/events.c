@@ -35,8 +35,8 @@ static const char *router_of(const json_t *answer, const json_t *e, char out[ROU
     return out;
 }
 
-/* Columns as wide as the longest name. On a terminal ABOUT is left out, because the sentence names
- * the subject. */
+/* Widths of two columns, each as wide as its longest name. On a terminal ABOUT is left out, because
+ * the sentence names the subject. */
 struct widths {
     unsigned router, about; /* 0: left out */
 };
@@ -79,7 +79,7 @@ static void print_head(const struct show *how, const json_t *answer)
     (void)puts("WHAT");
 }
 
-/* Prints the last time of repeated events. */
+/* Prints an event. TIME is the last time of a repeated event. */
 static void print_line(const struct show *how, const json_t *answer, const json_t *e)
 {
     char last[RING_CLOCK_BYTES], first[RING_CLOCK_BYTES], routers[ROUTERS_BYTES];
@@ -138,7 +138,8 @@ static json_t *ask_all(const struct given *g, unsigned count, uint64_t within_ms
     return answer;
 }
 
-/* Handles a router without the other routers' events: alone, or older. Returns the exit status. */
+/* Handles the answer of a router that reports only its own events: a router alone, or an older one.
+ * Returns the exit status. */
 static int of_one(const struct given *g, const json_t *answer)
 {
     if (g->router != NULL && !fields_equal(answer, "router", g->router)) {
@@ -153,7 +154,7 @@ static int of_one(const struct given *g, const json_t *answer)
     return ring_show(g, &ring);
 }
 
-/* Packs the merged events as a single answer. */
+/* Returns an answer with the merged events in `list`, which it takes over. */
 static json_t *whole_of(const struct gather *all, const json_t *answer, json_t *list)
 {
     return json_pack("{s:O?,s:o,s:O,s:O?}", "self", json_object_get(answer, "self"), "events", list,

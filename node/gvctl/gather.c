@@ -26,7 +26,7 @@ static bool is_wanted(const struct gather *g, const char *name)
     return g->only == NULL || strcmp(g->only, name) == 0;
 }
 
-/* Counts only routers with a last answer; a silent router widens no window. */
+/* Only routers in the last answer count: a silent router does not lengthen the time. */
 uint64_t gather_within_ms(const struct gather *g, double now_s)
 {
     const char *name;
@@ -38,7 +38,7 @@ uint64_t gather_within_ms(const struct gather *g, double now_s)
             continue;
         double until_s = fields_number(router, "until_s");
         if (until_s <= 0)
-            return 0; /* never taken */
+            return 0; /* nothing was taken from this router yet */
         from_s = until_s < from_s ? until_s : from_s;
     }
     return json_object_size(g->routers) == 0
@@ -53,8 +53,8 @@ static json_int_t whole(const json_t *object, const char *key)
     return json_integer_value(json_object_get(object, key));
 }
 
-/* Returns the router's row; a restarted router begins anew with nothing taken. NULL: out of
- * memory. */
+/* Returns the row of the router in g->routers. For a new or restarted router the row begins anew,
+ * with nothing taken. NULL: out of memory. */
 static json_t *row_of(struct gather *g, const char *name, const json_t *told)
 {
     json_t *row = json_object_get(g->routers, name);
@@ -103,7 +103,7 @@ struct entry {
     json_t *of;
 };
 
-/* Orders by time; events of the same router by number, whatever the router's clock did. */
+/* Compares events by the last time, then by the router's name, then by number. */
 static int compare(const void *a, const void *b)
 {
     const json_t *one = ((const struct entry *)a)->of, *other = ((const struct entry *)b)->of;
@@ -115,7 +115,7 @@ static int compare(const void *a, const void *b)
     return ms < 0 ? -1 : ms > 0;
 }
 
-/* Returns a sorted copy of the list. */
+/* Returns the events in order, and consumes the list. Out of memory: returns the list as it is. */
 static json_t *sorted(json_t *list)
 {
     size_t count = json_array_size(list);

@@ -22,7 +22,7 @@ enum {
 };
 
 struct gather {
-    const char *only; /* the only router of interest; NULL: all */
+    const char *only; /* name of the only router of interest; NULL: all routers */
     json_t *routers;  /* owned; name -> position of the last event taken */
     json_t *silent;   /* owned; name -> reason why the last answer is missing */
 };
@@ -35,7 +35,7 @@ void gather_end(struct gather *g);
  * 0: to the oldest event kept. */
 uint64_t gather_within_ms(const struct gather *g, double now_s);
 /* Takes the answer to a question asked at `now_s` for the time `within_ms`. Returns the new events
- * in order of time, oldest first, each with a member `router`; owned by the caller. NULL: an answer
+ * in order of time, oldest first, each with a field `router`; owned by the caller. NULL: an answer
  * of another form. */
 json_t *gather_take(struct gather *g, const json_t *answer, double now_s, uint64_t within_ms);
 

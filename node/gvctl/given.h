@@ -1,4 +1,4 @@
-/* The command line. */
+/* The command line of gvctl, read into a struct. */
 #ifndef NODE_GVCTL_GIVEN_H
 #define NODE_GVCTL_GIVEN_H
 
@@ -14,8 +14,8 @@ enum { GIVEN_OPTIONS_MAX = 48, GIVEN_FILE_BYTES_MAX = 256 << 20 };
 struct given {
     const char *admin;                  /* NULL until local_find() */
     const char *config;                 /* settings of the router to ask; NULL: not given */
-    char address[NODE_HOST_BYTES + 24]; /* of the admin port, from the router's settings */
-    char *own_cert;                     /* owned */
+    char address[NODE_HOST_BYTES + 24]; /* address of the admin port, from the router's settings */
+    char *own_cert;                     /* certificate file of this machine's router; owned */
     char *token;                        /* owned; NULL: none */
     struct secure_trust trust;
     struct show show;
@@ -41,8 +41,8 @@ struct given {
     const char *from;
     bool strict, print_page;
     const char *program;          /* program for completion; NULL: gvctl */
-    bool used[GIVEN_OPTIONS_MAX]; /* by given_option_at(): set on the command line */
-    int argc;                     /* the command and the arguments */
+    bool used[GIVEN_OPTIONS_MAX]; /* by index of given_option_at(): is on the command line */
+    int argc;                     /* number of words: the command and the arguments */
     char **argv;
 };
 
@@ -51,19 +51,19 @@ struct given_option {
     const char *name;
     char letter;          /* short form; 0: none */
     const char *argument; /* NULL: none */
-    bool is_common;       /* common to all commands; if not, commands' rows name the option */
+    bool is_common; /* all commands have the option; if not, rows of commands name the option */
     /* Stores the value; returns false after printing an error. */
     bool (*take)(struct given *g, const struct given_option *o, const char *text);
-    size_t where; /* field of struct given, or as `take` defines */
+    size_t where; /* offset of the field in struct given, or as `take` defines */
     const char *help;
-    const char *values; /* words for completion, separated by blanks; NULL: file names, if the
-                         * argument is a file */
+    const char *values; /* words for completion, separated by blanks; "": none; NULL: file
+                         * names */
 };
 
 /* Returns the i-th option; NULL: no more. */
 const struct given_option *given_option_at(unsigned i);
 
-/* Returns false after printing an error. Call given_free() in any case. */
+/* Reads the command line. Returns false after printing an error. Call given_free() in any case. */
 bool given_read(struct given *g, int argc, char **argv);
 void given_free(struct given *g);
 

@@ -27,7 +27,8 @@ static int complain(const char *what, const char *wrong)
     return EXIT_USAGE;
 }
 
-/* "gv-" and 43 characters of base64url, which need no quotes in a header, shell or URL. */
+/* Makes a key: "gv-" and 43 characters of base64url, which need no quotes in a header, shell or
+ * URL. */
 static void make_key(char out[KEY_CHARS + 1])
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -43,7 +44,8 @@ static void make_key(char out[KEY_CHARS + 1])
     explicit_bzero(random, sizeof random);
 }
 
-/* Checks that a router would accept the file with this line, and prints the error. */
+/* Checks that a router would accept the file with this line; prints the error if not. `*ends_open`:
+ * the file's last line has no newline. Returns the exit status. */
 static int check(const char *path, struct slice line, bool *ends_open)
 {
     struct io_file file = {.setting = "the file of keys",

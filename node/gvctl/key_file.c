@@ -25,8 +25,9 @@ static void hash_write(const struct access_digest *digest, char out[2 * sizeof d
         (void)snprintf(out + 2 * i, 3, "%02x", digest->bytes[i]);
 }
 
-/* `table`: requires a file that routers accept; one without keys is not. The caller destroys the
- * table. NULL: any file is accepted. Returns EXIT_FAILURE after printing the error. */
+/* Reads the file into `text`. `table` gets the keys of a file that routers accept, with a key at
+ * least; the caller destroys the table. NULL: any file is accepted. Returns EXIT_FAILURE after
+ * printing the error. */
 static int read_keys(const char *path, struct access_table **table, struct buf *text)
 {
     struct io_file file = {.setting = "the file of keys",
@@ -43,7 +44,8 @@ static int read_keys(const char *path, struct access_table **table, struct buf *
     return EXIT_FAILURE;
 }
 
-/* Skips invalid lines as if they had no key: `key new` checks all lines. */
+/* Takes the next line. Returns true if the line has a key. An invalid line counts as a line without
+ * a key: `key new` checks all lines. */
 static bool next_key(struct slice *text, struct slice *whole, struct access_line *line)
 {
     const char *wrong;
@@ -169,7 +171,8 @@ struct revoking {
     unsigned seen, removed, others;
 };
 
-/* A name's options are on the name's first line: the first remaining line takes them over. */
+/* Keeps a line (`own`: a line of the name). A name's options are on the name's first line: if that
+ * line is removed, the first remaining line takes the options over. */
 static int keep(struct revoking *r, const struct access_line *line, bool own, struct slice whole)
 {
     if (own && r->removed > 0 && r->seen == r->removed) {

@@ -75,8 +75,8 @@ static int print_or_write(const char *path, const char *text)
     return EXIT_SUCCESS;
 }
 
-/* Each pod of a Job may start twice, and an upgrade runs the Job again: an existing Secret
- * stays. */
+/* Creates a Kubernetes Secret. An existing Secret stays: each pod of a Job may start twice, and an
+ * upgrade runs the Job again. */
 static int make_secret(const char *name, const char *text)
 {
     char message[KUBERNETES_SECRET_MESSAGE];
@@ -110,7 +110,7 @@ static int make(enum keygen_step step, const char *where)
 
 /* --- a rotation ------------------------------------------------------------------------------ */
 
-/* The file was parsed before: a line's first word is the kind. */
+/* Returns the first word of a line: the kind of key, because the file was parsed before. */
 static struct slice word_of(struct slice line)
 {
     line = slice_trim(line);
@@ -129,8 +129,8 @@ static bool has_line(struct slice text, struct slice word)
     return false;
 }
 
-/* Returns the reason against the step, or NULL. A rotation goes one way: a step taken twice or too
- * early would undo the rotation or split the cluster. */
+/* Returns the reason why the file forbids the step, or NULL. A rotation goes one way: a step taken
+ * twice or too early would undo the rotation or split the cluster. */
 static const char *forbids(enum keygen_step step, struct slice text)
 {
     bool next = has_line(text, SLICE("next"));
@@ -158,7 +158,7 @@ static int append_next(struct buf *out)
     return err == 0 ? buf_append_char(out, '\n') : err;
 }
 
-/* Writes the text after the step; comments and the order of lines stay. */
+/* Writes the file's text as changed by the step; comments and the order of lines stay. */
 static int edit(enum keygen_step step, struct slice text, struct buf *out)
 {
     int err = 0;

@@ -34,7 +34,8 @@ static void write_address(struct given *g, const struct node_address *at, bool t
     g->admin = g->address;
 }
 
-/* Takes the first readable file. Without a token the router refuses some calls. */
+/* Takes the token from the first readable file. If no file is readable, gvctl sends no token, and
+ * the router refuses some calls. */
 static bool take_token(struct given *g, const char *const *paths, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -49,8 +50,9 @@ static bool is_probed(const struct command *c)
     return (admin_call_row(c->call)->flags & ADMIN_PROBED) != 0;
 }
 
-/* Probes send no token, and trust any certificate at this machine's own port: a router with an
- * expired or just changing certificate is not dead. */
+/* Takes the address, the trusted certificate and the token from the settings. Probes send no token,
+ * and trust any certificate at this machine's own port: a router with an expired or just changing
+ * certificate is not dead. */
 static bool take_settings(struct given *g, const struct node_options *o, bool probed)
 {
     struct node_address probes;

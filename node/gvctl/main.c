@@ -66,7 +66,7 @@ static int ask(const struct given *g, const struct command *c, const char *argum
     return status;
 }
 
-/* Shows the last answer. */
+/* Shows the last answer to `convergence`. */
 static void show_equality(const struct given *g, const struct command *c, struct slice text,
                           const json_t *answer)
 {
@@ -76,12 +76,13 @@ static void show_equality(const struct given *g, const struct command *c, struct
         ask_other(g);
 }
 
-/* Asks once, or repeatedly until all are equal. */
+/* Asks once, or with --wait repeatedly until all routers hold equal states. */
 static int convergence(const struct given *g, const struct command *c)
 {
     unsigned limit_s = g->timeout_s > 0 ? g->timeout_s : g->wait ? WAIT_S : ASK_TIMEOUT_S;
     double end = call_seconds() + limit_s;
-    double least = limit_s < ASK_TIMEOUT_S ? limit_s : ASK_TIMEOUT_S; /* even for the last call */
+    /* Each call has at least this time, even the last. */
+    double least = limit_s < ASK_TIMEOUT_S ? limit_s : ASK_TIMEOUT_S;
     struct buf out = {0};
     json_t *said = NULL;
     bool equal = false;
@@ -147,7 +148,7 @@ static int version(const struct given *g)
     return known || answer == CALL_REFUSED ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* Returns NULL after an error for an unknown command. */
+/* Returns the command of this name; NULL after printing that there is none. */
 static const struct command *find(const char *name)
 {
     const struct command *c = command_find(name), *other;
@@ -162,7 +163,7 @@ static const struct command *find(const char *name)
     return NULL;
 }
 
-/* True if the command's first argument is a verb from a list, and this verb is in the list. */
+/* True if `verb` is among the verbs that the command takes as the first argument. */
 static bool has_verb(const struct command *c, const char *verb)
 {
     struct slice argument = slice_of_cstr(command_argument(c)), verbs = slice_cut(&argument, ' ');
@@ -173,7 +174,8 @@ static bool has_verb(const struct command *c, const char *verb)
     return false;
 }
 
-/* A command with verbs may have a `verb`: `help key new`. */
+/* Prints the help of gvctl, or of the command `name`. `verb` is NULL, or a verb of that command:
+ * `help key new`. */
 static int help(const char *name, const char *verb)
 {
     const struct command *c = name != NULL ? find(name) : NULL;
@@ -188,8 +190,8 @@ static int help(const char *name, const char *verb)
     return name == NULL || c != NULL ? EXIT_SUCCESS : EXIT_USAGE;
 }
 
-/* A single argument is a file, if such a file exists; otherwise the arguments are a command
- * line. */
+/* Converts a configuration. A single argument is a file, if such a file exists; otherwise the
+ * arguments are a command line. */
 static int convert_given(const struct given *g)
 {
     if (g->print_page) {
@@ -215,7 +217,7 @@ static int convert_given(const struct given *g)
     return status;
 }
 
-/* Returns an option on the command line unknown to the command; NULL: none. */
+/* Returns an option on the command line that the command does not have; NULL: none. */
 static const char *misfit_of(const struct given *g, const struct command *c)
 {
     const struct given_option *o;

@@ -37,7 +37,8 @@ int new_secret_open(const char *path)
     return fd;
 }
 
-/* Root may change a file of grapevine's user. */
+/* Gives the new file the owner, group and mode of the old file `like`: root may change a file of
+ * grapevine's user. Another user cannot change the owner, which is no error. */
 static bool make_like(int fd, const struct stat *like)
 {
     return (fchown(fd, like->st_uid, like->st_gid) == 0 || errno == EPERM) &&

@@ -18,7 +18,7 @@ json_t *parse_alive(struct slice text)
 
 /* --- /metrics -------------------------------------------------------------------------------- */
 
-/* Removes escapes: \n, and a backslash before anything else. */
+/* Returns a label's value without escapes: \n, and a backslash before anything else. */
 static json_t *unescaped(struct slice text)
 {
     char *plain = malloc(text.len + 1);
@@ -74,7 +74,8 @@ json_t *parse_metrics(struct slice text)
 
 /* --- /config --------------------------------------------------------------------------------- */
 
-/* Cuts a scalar off the front: quoted, or up to one of `ends`. */
+/* Cuts a scalar off the front: a quoted text, or a text up to a character of `ends`. NULL:
+ * malformed. */
 static json_t *take_scalar(struct slice *text, const char *ends)
 {
     size_t n = 0;

@@ -10,7 +10,7 @@ static bool is_ordinary(char c)
     return c >= ' ' && c != 0x7f; /* if char is signed, only ASCII */
 }
 
-/* Returns the code point of the `n` bytes at the front. */
+/* Returns the code point of the character at the front, which has `n` bytes. */
 static unsigned code_of(struct slice s, size_t n)
 {
     static const unsigned char first[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
@@ -46,7 +46,7 @@ static int put_special(struct buf *out, struct slice s, bool lines, size_t *used
                                        : buf_append(out, s.at, n);
 }
 
-/* `lines`: keep newlines and tabs. */
+/* Appends the text, with harmful characters replaced. `lines`: newlines and tabs stay. */
 static int append_plain(struct buf *out, struct slice text, bool lines)
 {
     int err = 0;
@@ -87,7 +87,7 @@ static bool has_other_keys(json_t *object, struct buf *text)
     return false;
 }
 
-/* Replaces the keys by safe ones; members and order stay. */
+/* Replaces the keys by safe keys; values and order stay. */
 static void plain_keys(json_t *object, struct buf *text)
 {
     const char *key;

@@ -21,7 +21,7 @@
 /* Escapes every text and every key in the value. Out of memory, gvctl aborts. */
 void plain_json(json_t *value);
 
-/* Keep newlines and tabs. */
+/* Print the text, with harmful characters replaced; newlines and tabs stay. */
 void plain_write(struct slice text, FILE *to);
 void plain_printf(FILE *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void plain_vprintf(FILE *to, const char *format, va_list arguments)

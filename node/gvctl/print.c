@@ -15,7 +15,8 @@ void print_text(struct slice text, FILE *to)
     (void)fputs(slice_ends_with(text, SLICE("\n")) ? "" : "\n", to);
 }
 
-/* JSON only escapes control characters below the blank. */
+/* Prints a value as JSON. JSON itself escapes only control characters below the blank;
+ * plain_write() escapes the others. */
 static void dump(const json_t *value, size_t flags, FILE *to)
 {
     char *text = json_dumps(value, flags | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));

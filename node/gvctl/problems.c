@@ -16,7 +16,7 @@ static uint64_t failed_for(const json_t *counts, enum node_result result)
     return (uint64_t)fields_number(json_object_get(counts, "failed"), node_result_text(result));
 }
 
-/* Adds the failures of the router's last minute. */
+/* Adds an item for each kind of failure in the router's last minute. */
 static void add_clients(struct admin_attention_list *list, const struct survey_router *r)
 {
     json_t *sum = json_object(), *second;
@@ -35,7 +35,7 @@ static void add_clients(struct admin_attention_list *list, const struct survey_r
     json_decref(sum);
 }
 
-/* Converts to JSON in the router's format. */
+/* Returns the list as JSON, in the format of GET /attention. */
 static json_t *json_of(const struct admin_attention_list *list)
 {
     struct buf out = {0};

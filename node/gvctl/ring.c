@@ -9,7 +9,7 @@
 
 enum { LAST_DEFAULT = 32 /* without --last */, TARGET_BYTES = 1024 };
 
-/* The position of the last answer. */
+/* The fields of the last answer that show where the next one has to begin. */
 struct seen {
     json_int_t changed, since_ms;
 };
@@ -88,7 +88,8 @@ json_t *ring_ask(const struct given *g, const struct ring *ring, const char *tar
     return answer;
 }
 
-/* Returns the answer, or NULL after a failure (`status`) or an unexpected answer. */
+/* Returns the answer; NULL after a failed call, with its `status`, or after an answer of another
+ * form. */
 static json_t *ask_for(const struct given *g, const struct ring *ring, const char *target,
                        bool quiet, int *status)
 {

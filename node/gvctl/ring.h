@@ -16,10 +16,11 @@ struct ring {
     const char *followed; /* further query for following, "&ended=1" or "" */
     const char *filter;   /* further query of each call, "&failed=1" or "" */
     unsigned most;        /* entries kept by a router and returned in an answer */
-    /* `answer` contains the entries; NULL: none yet. */
+    /* Print the head of the table, and the line of an entry. `answer` contains all entries; NULL:
+     * none yet. */
     void (*head)(const struct show *how, const json_t *answer);
     void (*line)(const struct show *how, const json_t *answer, const json_t *entry);
-    const char *legend; /* below a verbose table */
+    const char *legend; /* text below a verbose table */
 };
 
 /* Shows the last entries, and with --follow new ones until interrupted. Returns the exit status. */

@@ -6,7 +6,9 @@
 #include "node/gvctl/command.h"
 #include "node/gvctl/given.h"
 
-/* Prints a cluster in a few lines. Returns 1 if the router cannot be asked, or is not ready. */
+/* Prints a summary of the cluster. Returns 1 if the router cannot be asked, or is not ready. With
+ * --check, returns problems_status(), or PROBLEMS_DEGRADED if the router is not ready and no
+ * problem is known. */
 MUST_USE int status(const struct given *g);
 /* Shows routers, replicas and requests live in a terminal: a frame each --interval until q or
  * Ctrl-C. With --once, or if the output is not a terminal, prints a single frame. Returns 1 if the

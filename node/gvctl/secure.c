@@ -12,7 +12,7 @@
 struct secure {
     SSL_CTX *ctx;
     SSL *ssl;
-    X509 *own; /* NULL: none */
+    X509 *own; /* certificate that needs no CA; NULL: none */
 };
 
 /* Returns the first certificate of the file; NULL: none. */
@@ -24,7 +24,8 @@ static X509 *read_certificate(const char *path)
     return own;
 }
 
-/* A peer with exactly this certificate has the private key, so names and dates need no check. */
+/* Accepts a peer with exactly the certificate `own`: the peer has the private key, so names and
+ * dates need no check. Other peers are checked as usual. */
 static int verify(X509_STORE_CTX *shown, void *own)
 {
     X509 *leaf = X509_STORE_CTX_get0_cert(shown);
@@ -105,7 +106,7 @@ int secure_open(struct secure **out, int fd, const char *host, const struct secu
     return err;
 }
 
-/* Converts to the result of recv(). */
+/* Converts a failed OpenSSL call to the result and errno of recv(). */
 static ssize_t result(const struct secure *s, int answer)
 {
     switch (SSL_get_error(s->ssl, answer)) {

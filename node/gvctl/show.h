@@ -17,15 +17,15 @@ struct show {
     bool colour;
 };
 
-/* "table", "json", "yaml" or "name". */
+/* Returns "table", "json", "yaml" or "name". */
 const char *show_format_text(enum show_format format);
 /* Returns a green or red escape sequence; empty without colour. */
 const char *show_colour(const struct show *how, bool is_good);
 const char *show_plain(const struct show *how);
-/* An elapsed time in words: "41 s", "12 min", "7 h", "3 days". */
+/* Returns an elapsed time in words: "41 s", "12 min", "7 h", "3 days". */
 enum { SHOW_TIME_BYTES = 32 };
 const char *show_how_long(double s, char out[SHOW_TIME_BYTES]);
-/* 1234 -> "1234", 12345 -> "12.3k". */
+/* Returns a number in few characters: 1234 -> "1234", 12345 -> "12.3k". */
 enum { SHOW_NUMBER_BYTES = 16 };
 const char *show_short_number(double n, char out[SHOW_NUMBER_BYTES]);
 
@@ -44,9 +44,9 @@ MUST_USE int show_convergence(const struct show *how, const json_t *answer, unsi
  * if there are none. */
 MUST_USE int show_names(const json_t *answer);
 
-/* True if the /explain of a router, or of all, has a choice anywhere. */
+/* True if a router chooses a replica in this answer to /explain, of one router or of all. */
 bool show_explain_chooses(const json_t *answer);
-/* True if all routers in a /convergence, at least `members`, have equal state. */
+/* True if all routers in this answer to /convergence, at least `members`, have equal states. */
 bool show_convergence_equal(const json_t *answer, unsigned members);
 /* Returns a member's state in a word: "alive", "joining", "unmet", "dead". */
 const char *show_member_state(const json_t *member);
@@ -62,7 +62,8 @@ const char *show_replica_why(const json_t *replica, char out[SHOW_WHY_BYTES]);
 /* Returns why the replica cannot be chosen, as a phrase; "": no reason. */
 enum { SHOW_WHY_TEXT_BYTES = 192 };
 const char *show_replica_why_text(const json_t *replica, char out[SHOW_WHY_TEXT_BYTES]);
-/* Removes the front of "down: its port refuses connections" if the health is "down". */
+/* Returns the text without the health in front: "its port refuses connections" for the text "down:
+ * its port refuses connections" and the health "down". */
 const char *show_reason(const char *text, const char *health);
 
 #endif

@@ -19,7 +19,8 @@ static double observations(const json_t *node)
     return sum;
 }
 
-/* Shows the time slices with different digests, newer than any slice dropped by a router. */
+/* Prints the time slices (generations) whose digests differ between routers. Slices that a router
+ * has dropped already are left out. */
 static void show_generations(json_t *nodes)
 {
     const char *name;
@@ -76,7 +77,7 @@ static void show_differ(const json_t *answer)
 
 /* --- in a sentence --------------------------------------------------------------------------- */
 
-/* A class of the state in words; an unknown class of a later version is shown by name. */
+/* Returns a class of the state in words; an unknown class of a later version by name. */
 static const char *class_words(const char *class)
 {
     static const char *const words[][2] = {
@@ -92,7 +93,7 @@ static const char *class_words(const char *class)
     return class;
 }
 
-/* Prints the routers for which `is` holds as "r1", or "r1, r2"; the count. */
+/* Prints the names of the routers for which `is` holds: "r1, r2". Returns their number. */
 static unsigned print_routers(json_t *nodes, bool is(const json_t *node))
 {
     const char *name;
@@ -128,7 +129,8 @@ static bool any_router(json_t *nodes, bool is(const json_t *node))
     return false;
 }
 
-/* Prints since when, as far as somebody has asked this router. */
+/* Prints since when the states differ, and when they were equal last, as far as this router has
+ * compared them. */
 static void print_since(const json_t *answer)
 {
     double now = fields_number(answer, "now_ms"), since = fields_number(answer, "not_since_ms"),

@@ -28,7 +28,8 @@ static bool has_tier_tokens(const json_t *explained)
     return false;
 }
 
-/* Columns of absent terms are left out. */
+/* Prints each term of the cost at each replica. Columns of terms that no replica has are left
+ * out. */
 static void show_costs(const struct show *how, const json_t *e, bool tier, bool adapter)
 {
     const unsigned hidden = TABLE_WIDE | TABLE_RIGHT;
@@ -73,7 +74,7 @@ static void show_left_out(const json_t *e)
     }
 }
 
-/* If all are down, a replica is tried as a last resort. */
+/* Prints that the choice is a last resort, if all replicas are down. */
 static void show_last_resort(const json_t *e)
 {
     bool others = json_array_size(json_object_get(e, "left_out")) > 0;
@@ -84,7 +85,7 @@ static void show_last_resort(const json_t *e)
             show_reason(fields_text(e, "last_resort"), "down"));
 }
 
-/* Explains the terms of a replica. */
+/* Explains the special terms in the cost of a replica. */
 static void show_behind(const json_t *r)
 {
     const char *name = fields_text(r, "replica");
@@ -128,7 +129,7 @@ static void show_all_behind(const json_t *e)
         printf("the same applies to %u more replicas; -o json lists them\n", found - SHOWN_MAX);
 }
 
-/* For all columns of a verbose table. */
+/* Explains all columns of a verbose table. */
 static const char explain_legend[] =
     "\n"
     "All times are the router's estimates for this request, in seconds.\n"
@@ -160,7 +161,8 @@ static void show_rendering(const json_t *e)
     printf(")\n");
 }
 
-/* True if the prompt fits no replica: replicas with the longest contexts may still be chosen. */
+/* True if the prompt is too long for every replica. Replicas with the longest contexts may still be
+ * chosen. */
 static bool fits_none(const json_t *e)
 {
     size_t i;
@@ -244,7 +246,7 @@ int show_explain(const struct show *how, const json_t *e)
 
 /* --- side by side --------------------------------------------------------------------------- */
 
-/* Returns the names of all replicas weighed by any node, as keys of an object. */
+/* Returns the names of all replicas that some router weighed, as keys of an object. */
 static json_t *all_replicas(json_t *nodes)
 {
     json_t *names = json_object();
@@ -262,9 +264,9 @@ static json_t *all_replicas(json_t *nodes)
     return names;
 }
 
-/* Each router estimates the prompt's length from its own observations. A router's CACHED is
- * therefore shown beside the same router's estimate: compared with another router's, CACHED could
- * exceed the total. */
+/* Prints the cost of a replica at each router. Each router estimates the prompt's length from its
+ * own observations. A router's CACHED is therefore shown beside the same router's estimate:
+ * compared with another router's, CACHED could exceed the total. */
 static void show_row(json_t *nodes, const char *replica)
 {
     printf("%-*s", NAME_WIDTH, replica);

@@ -100,7 +100,7 @@ static void show_shares(const json_t *members, const char *what, size_t least)
     json_decref(shares);
 }
 
-/* Prints things for an operator to look at, a line each. */
+/* Prints facts about routers that an operator should look at, a line each. */
 static void show_notes(const json_t *answer)
 {
     size_t i;
@@ -166,7 +166,8 @@ static void show_frames(const json_t *stats)
     json_decref(types);
 }
 
-/* Prints for each member (row) the last delta of each author reported as applied. */
+/* Prints for each member (row) the last delta of each author (column) that the member reports as
+ * applied. */
 static void show_vectors(const json_t *members)
 {
     size_t i;

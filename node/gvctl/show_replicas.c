@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* Returns the source of the replica. */
+/* Returns the source of the replica in a word, for the column FROM. */
 static const char *source_of(const json_t *replica, char out[24])
 {
     if (json_is_number(json_object_get(replica, "rank")))
@@ -51,7 +51,7 @@ static void put_model(struct table *t, const json_t *replica)
         table_cell(t, "%s +%zu", first, count - 1);
 }
 
-/* Lists replicas that refuse the router, and the remedy. */
+/* Lists replicas that refuse the router's own requests, and the remedy. */
 static void show_refusing(const json_t *list)
 {
     size_t i, j;
@@ -304,7 +304,8 @@ static void show_events_trouble(const json_t *list)
         printf("and %u more\n", found - SHOWN_MAX);
 }
 
-/* Returns tokens, computed from prompt bytes and the replica's bytes per token. */
+/* Returns the tokens in the replica's cache, computed from prompt bytes and the replica's bytes per
+ * token. */
 static double held_of(const json_t *r)
 {
     double per_token = fields_number(json_object_get(r, "learned"), "bytes_per_token");
@@ -331,7 +332,7 @@ static const char replicas_legend[] =
     "events; answers: these corrected the cache size; inferred: from routed requests alone;\n"
     "events off: the label kv-events=off.\n";
 
-/* How much the replica is in trouble; 0: in full use. */
+/* Returns how much the replica is in trouble; 0: in full use. */
 static unsigned trouble_of(const json_t *r)
 {
     const char *health = show_replica_health(r);

@@ -25,7 +25,8 @@ static void side_add(struct side *s, const json_t *from)
     s->ttft_s += fields_number(from, "ttft_sum_s");
 }
 
-/* `key`: "hour", "shadow" or "control". */
+/* Adds the sums of a router under `key`: "hour" for the last hour, or "shadow" for all time in
+ * shadow mode. */
 static void comparison_add(struct comparison *c, const json_t *shadow, const char *key)
 {
     const json_t *sums = json_object_get(shadow, key);

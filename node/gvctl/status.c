@@ -13,7 +13,7 @@
 #include "node/proxy/net.h"
 #include "node/route/result.h"
 
-/* Skips addresses with ranks: the ranks are the replicas. */
+/* Counts the replicas by health. Skips addresses with ranks: the ranks are the replicas. */
 static json_t *tally_of_replicas(const json_t *replicas)
 {
     json_t *counts = json_pack("{s:i}", "up", 0);
@@ -48,8 +48,7 @@ static const char *converged(const struct survey *s, const struct given *g)
     return word;
 }
 
-/* Kinds of unusable files: the member in a router's answer, a title, and the command for
- * details. */
+/* Kinds of unusable files: the field in a router's answer, a title, and the command for details. */
 static const struct {
     const char *member, *title, *more;
     bool of_one; /* the command covers only the asked router */
@@ -59,7 +58,7 @@ static const struct {
     {"tls_files_refused", "TLS files", "events", false},
 };
 
-/* Returns router -> `member` of the router's answer, if not empty. */
+/* Returns an object: router -> field `member` of the router's answer, if not empty. */
 static json_t *by_router(const struct survey *s, const char *member)
 {
     json_t *out = json_object();
@@ -144,7 +143,7 @@ static json_t *not_up(const json_t *replicas)
     return out;
 }
 
-/* Returns null if unknown. */
+/* Returns the count under `key`; null if `counts` is NULL. */
 static json_t *whole(const json_t *counts, const char *key)
 {
     return counts != NULL ? json_integer((json_int_t)fields_number(counts, key)) : json_null();
@@ -168,7 +167,7 @@ static json_t *minute_json(const struct survey *s)
     return out;
 }
 
-/* Returns router -> counters since the router's start. */
+/* Returns an object: router -> counters since the router's start. */
 static json_t *counters_json(const struct survey *s)
 {
     json_t *out = json_object();
@@ -187,7 +186,7 @@ static json_t *counters_json(const struct survey *s)
     return out;
 }
 
-/* Returns the reason why an expected cluster is missing; empty: not missing, or not expected. */
+/* Returns why a router that should have others has none; empty: this is not the case. */
 static const char *alone_why(const struct survey *s)
 {
     return fields_has_text(s->readiness, "alone") ? fields_text(s->readiness, "alone") : "";
@@ -298,8 +297,8 @@ static const char *at_router(const struct survey *s, const struct survey_router 
     return s->alone ? "" : out;
 }
 
-/* A router only notices failures of outgoing calls. Usually only the joining router of a pair has
- * called. */
+/* Prints that TCP is filtered between routers. A router notices only failures of its own calls, and
+ * usually only the joining router of a pair has called. */
 static void print_filtered(const struct show *how, const struct survey *s,
                            const struct survey_router *r)
 {
@@ -314,7 +313,8 @@ static void print_filtered(const struct show *how, const struct survey *s,
                "network", r->name, filtered, fields_plural(filtered), r->admin);
 }
 
-/* A router knows only of requests to itself. */
+/* Prints that a router of another cluster asks to join. Each router knows only of requests to
+ * itself. */
 static void print_other_asks(const struct show *how, const struct survey *s,
                              const struct survey_router *r)
 {
@@ -393,7 +393,8 @@ static void print_counts(const json_t *counts, const char *const words[][3], uns
     printf("%s", any ? after : "");
 }
 
-/* Failures come first: an outage must be visible at once. */
+/* Prints the requests of the last minute. Failures come first: an outage must be visible at
+ * once. */
 static void print_minute(const struct show *how, const json_t *m)
 {
     static const char *const failed[][3] = {{"cut", "cut", "cut"},

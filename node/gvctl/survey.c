@@ -14,7 +14,8 @@
 
 /* --- routers --------------------------------------------------------------------------------- */
 
-/* Returns the JSON of a call without a token, whatever the status; NULL: none. */
+/* Makes a call without a token. Returns the JSON of the answer, whatever the status; NULL: no
+ * JSON. */
 static json_t *told_openly(const struct given *g, const char *admin, const char *target,
                            double timeout_s, int *status)
 {

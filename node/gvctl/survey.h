@@ -10,8 +10,8 @@
 #include "node/settings/address.h"
 
 enum {
-    SURVEY_ROUTERS_MAX = 16, /* routers asked for counters; only the state is shown of further
-                              * routers */
+    SURVEY_ROUTERS_MAX = 16, /* routers asked for counters; of further routers only the state is
+                              * shown */
     SURVEY_ADMIN_BYTES = NODE_HOST_BYTES + 32,
 };
 
@@ -21,7 +21,8 @@ struct survey_router {
     bool self;                      /* the asked router */
     char admin[SURVEY_ADMIN_BYTES]; /* URL of the admin port, if known */
     json_t *told;                   /* owned; the answer of /figures; NULL: not reached */
-    json_t *total; /* of `told`, since the router's start; NULL: not reached, or an older router */
+    json_t *total; /* part of `told`: since the router's start; NULL: not reached, or an older
+                    * router */
 };
 
 struct survey {
@@ -34,8 +35,8 @@ struct survey {
     json_t *readiness, *members, *replicas; /* owned; answers of /readyz, /members and /replicas */
 };
 
-/* Returns false after printing the reason; `s` then has nothing to free. Prints nothing with
- * `quiet`. */
+/* Asks the routers and fills `s`. Returns false after printing the reason; `s` then has nothing to
+ * free. Prints nothing with `quiet`. */
 bool survey_take(struct survey *s, const struct given *g, bool quiet);
 void survey_free(struct survey *s);
 
@@ -45,8 +46,8 @@ void survey_free(struct survey *s);
 unsigned survey_counted(const struct survey *s);
 /* Returns the sum of the counters since each router's start. */
 json_t *survey_sum(const struct survey *s);
-/* Returns the sum of the routers' last minute, and the number of answers. This sum has no part of a
- * dead router, which does nothing. A sum of counters would fall when a router dies. */
+/* Returns the sum of the routers' last minute; `told` is the number of routers in the sum. A dead
+ * router, which does nothing, is not in it. A sum of counters would fall when a router dies. */
 json_t *survey_minute(const struct survey *s, unsigned *told);
 /* Returns the increase since `before`; all of `now` if `before` is NULL or the router has
  * restarted. */

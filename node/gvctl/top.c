@@ -89,7 +89,8 @@ static void draw(const char *text)
     (void)fflush(stdout);
 }
 
-/* Waits for the time, a key or a signal. Returns false to end. */
+/* Waits until `time`, and draws the frame again if the window changes its size. Returns false if
+ * the user or a signal ends the program. */
 static bool wait_until(double time, const char *frame)
 {
     while (ended == 0) {

@@ -189,7 +189,7 @@ static void routers(const struct given *g, const struct survey *now, const struc
     (void)fputc('\n', to);
 }
 
-/* Returns the reached routers' count for a replica since `before`. */
+/* Returns how much a replica's count has risen since `before`, at the reached routers together. */
 static double since_of(const json_t *now, const json_t *before, const char *replica,
                        const char *key)
 {

@@ -28,7 +28,6 @@ static bool host_ok(struct slice host, bool bracketed)
     return true;
 }
 
-/* HOST, HOST:PORT or [V6]:PORT. */
 int node_address_parse_default(struct slice text, int port_default, struct node_address *out)
 {
     struct slice host;

@@ -1,5 +1,5 @@
-/* HOST:PORT as written in settings and replicas, and facts shown by the host's text. Names are not
- * resolved here. */
+/* HOST:PORT as written in settings and replicas, and the kinds of hosts (IP address, loopback, all
+ * addresses) as far as the text shows them. Names are not resolved here. */
 #ifndef NODE_SETTINGS_ADDRESS_H
 #define NODE_SETTINGS_ADDRESS_H
 
@@ -22,7 +22,8 @@ MUST_USE int node_address_parse(struct slice text, struct node_address *out);
 /* Parses the name of a replica: "HOST:PORT", or "https://HOST:PORT" with TLS. ERR_SYNTAX, also for
  * port 0. */
 MUST_USE int node_address_parse_replica(struct slice name, struct node_address *out);
-/* Parses HOST:PORT or HOST; a missing port is `port_default`; -1: the port is required. */
+/* Parses HOST:PORT or HOST. A missing port becomes `port_default`, or is an error if that is -1.
+ * ERR_SYNTAX. */
 MUST_USE int node_address_parse_default(struct slice text, int port_default,
                                         struct node_address *out);
 
@@ -39,9 +40,9 @@ bool node_host_is_any(const char *host);
  * machine. */
 bool node_host_is_loopback(const char *host);
 
-/* True if a connection to `to` ends at the socket listening on `listen`, judged by their texts. The
- * host is the same, or `to` is this machine (localhost, 0.0.0.0, a loopback address) and `listen`
- * covers it. Port 0 reaches nothing. */
+/* True if a connection to `to` ends at the socket listening on `listen`, judged by their texts.
+ * Either the host is the same, or `to` is this machine (localhost, 0.0.0.0, a loopback address) and
+ * `listen` covers it. Port 0 reaches nothing. */
 bool node_address_reaches(const struct node_address *to, const struct node_address *listen);
 
 #endif

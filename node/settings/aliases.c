@@ -21,8 +21,8 @@ static bool is_model(struct slice name)
     return name.len > 0 && name.len <= NODE_MODEL_ID_MAX;
 }
 
-/* Cuts ":90" off. Returns false if the number is not a valid weight. `*weight` is 0 if there is no
- * number. */
+/* Cuts a weight such as ":90" off the end of `model`. `*weight` is 0 if there is no number. Returns
+ * false if the number is not a valid weight. */
 static bool weight_cut(struct slice *model, uint32_t *weight)
 {
     size_t at = model->len;
@@ -122,7 +122,7 @@ int node_alias_target(const struct node_alias *a, struct slice model)
 /* Aliases under construction, and their fault. */
 struct making {
     struct node_aliases *out;
-    struct node_alias *last; /* may be continued by the next entry */
+    struct node_alias *last; /* alias of the last entry; the next entry may continue it */
     unsigned target_count;
     struct node_alias_fault *fault;
 };
@@ -189,7 +189,8 @@ static int by_name(const void *a, const void *b)
     return compare(x->name, y->name);
 }
 
-/* Gives weights to all sides of every split. */
+/* Gives each side of an alias the weight 1, if the alias was written without weights. Sets
+ * out->splits. */
 static void weights_fill(struct node_aliases *out)
 {
     for (unsigned i = 0; i < out->count; i++) {
@@ -230,7 +231,7 @@ static int check_all(const struct making *m, const struct node_strings *entries)
         for (unsigned k = 0; k < entries->count; k++) {
             CHECK(parts_read(slice_of_cstr(entries->at[k]), &parts) == NULL);
             if (parts.name.at != NULL && slice_equal(parts.name, m->out->at[i].name))
-                m->fault->entry = k; /* the last such entry */
+                m->fault->entry = k; /* the last entry with this name */
         }
         return wrong(m, "%.*s is there twice, want all models of %.*s in one entry",
                      m->out->at[i].name, m->out->at[i].name);

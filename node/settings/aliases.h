@@ -14,7 +14,7 @@
 #include "node/settings/options.h"
 
 enum {
-    NODE_ALIAS_TARGETS_MAX = 16,       /* models of an alias */
+    NODE_ALIAS_TARGETS_MAX = 16,       /* targets of an alias */
     NODE_ALIAS_WEIGHT_MAX = 1000000,   /* weight of a side of a split */
     NODE_ALIAS_REASON_BYTES = 4 * 256, /* bytes of an error, which quotes two names */
 };
@@ -30,38 +30,38 @@ struct node_alias_target {
 struct node_alias {
     struct slice name;
     uint32_t weight; /* sum over all sides */
-    uint8_t sides;   /* number of sides, which come first; fallbacks follow */
-    uint8_t count;
+    uint8_t sides;   /* number of sides; in `targets` the sides come before the fallbacks */
+    uint8_t count;   /* number of targets */
     struct node_alias_target *targets;
 };
 
 struct node_aliases {
     unsigned count;
     bool splits;           /* some alias has several sides */
-    struct node_alias *at; /* by name */
+    struct node_alias *at; /* sorted by name */
     struct node_alias_target *targets;
     char *text; /* the text of all names */
 };
 
 /* A contradiction between entries. */
 struct node_alias_fault {
-    unsigned entry; /* number of the entry */
+    unsigned entry; /* index of the entry */
     char reason[NODE_ALIAS_REASON_BYTES];
 };
 
-/* Returns the error in a single entry, with a correct form; NULL: none. */
+/* Returns the error in a single entry, as a text with a correct form; NULL: no error. */
 const char *node_alias_wrong(struct slice entry);
 
-/* ERR_NOMEM; ERR_RANGE: an entry contradicts others, and `fault` says which and how. `out` is empty
- * after an error. */
+/* Makes the aliases from entries that node_alias_wrong() accepts. ERR_NOMEM; ERR_RANGE: an entry
+ * contradicts others, and `fault` says which and how. `out` is empty after an error. */
 MUST_USE int node_aliases_make(struct node_aliases *out, const struct node_strings *entries,
                                struct node_alias_fault *fault);
 void node_aliases_free(struct node_aliases *a);
-/* Returns NULL if there is no such alias. */
+/* Returns the alias with this name; NULL: none. */
 struct node_alias *node_alias_find(const struct node_aliases *a, struct slice name);
-/* Returns the model's index among the targets; ERR_NOT_FOUND. */
+/* Returns the model's index among the targets of the alias; ERR_NOT_FOUND. */
 MUST_USE int node_alias_target(const struct node_alias *a, struct slice model);
-/* Copies the counters of targets present in both. */
+/* Copies the counters of each target from `before` to `fresh`, if both have the target. */
 void node_aliases_count_on(struct node_aliases *fresh, const struct node_aliases *before);
 /* Writes the indices of the targets in the order in which a request with this hash tries them: the
  * side of the split selected by the hash, the other sides, the fallbacks. Returns their number. */

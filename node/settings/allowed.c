@@ -6,7 +6,7 @@
 #include "node/settings/options.h"
 #include "node/settings/statuses.h"
 
-/* A field name as in RFC 9110, section 5.1: a token. */
+/* True for a field name as in RFC 9110, section 5.1 (a token), of at most 128 bytes. */
 static bool is_header_name(struct slice value)
 {
     for (size_t i = 0; i < value.len; i++) {
@@ -29,7 +29,8 @@ const char *node_allowed_header_names_not(struct slice value)
     return NULL;
 }
 
-/* scheme://host[:port], as browsers write an origin: no path, not even a slash (RFC 6454, 6.2). */
+/* True for scheme://host[:port], as browsers write an origin: no path, not even a slash (RFC 6454,
+ * 6.2). */
 static bool is_origin(struct slice one)
 {
     static const struct slice between = SLICE("://");
@@ -98,13 +99,14 @@ const char *node_allowed_address_not(struct slice value)
     return "want HOST:PORT, such as 0.0.0.0:7490 or [::]:7490";
 }
 
-/* A single address of this machine, for engines; not all addresses (0.0.0.0). */
+/* As node_allowed_address_not(), except for the example: a private address, because engines connect
+ * to this port without authentication. */
 const char *node_allowed_events_listen_not(struct slice value)
 {
     return node_allowed_address_not(value) == NULL ? NULL : "want HOST:PORT, such as 10.0.0.5:5557";
 }
 
-/* An address to which peers can send. */
+/* Refuses an address to which other routers cannot send: port 0, or all addresses (0.0.0.0, ::). */
 const char *node_allowed_advertise_not(struct slice value)
 {
     struct node_address parsed;
@@ -131,7 +133,7 @@ const char *node_allowed_join_not(struct slice value)
     return "want HOST or HOST:PORT, such as routers.internal or 10.0.0.7:7490";
 }
 
-/* A name fit for logs, metrics and tables. */
+/* Refuses a name that is unfit for logs, metrics and tables. */
 const char *node_allowed_node_name_not(struct slice value)
 {
     const char *wrong = "want 1 to 128 letters, digits or any of . _ : - [ ] @";
@@ -162,7 +164,8 @@ const char *node_allowed_tls_name_not(struct slice value)
     return "want a name without a port, such as engines.internal";
 }
 
-/* A URL for libcurl, without a user or password, which would end up in logs. */
+/* Refuses all but URLs for libcurl. A user or a password is refused because it would end up in
+ * logs. */
 const char *node_allowed_trace_endpoint_not(struct slice value)
 {
     struct slice rest = value;

@@ -33,7 +33,8 @@ static void swap(struct node_options *a, struct node_options *b, const struct no
     }
 }
 
-/* The file's name is taken from the settings in force, which live as long as the process. */
+/* Returns `origin`, with the file's name from the settings in force, which live as long as the
+ * process. */
 static struct node_option_origin origin_of(const struct node_options *in_force,
                                            struct node_option_origin origin)
 {
@@ -64,7 +65,7 @@ int node_options_change(struct node_options *in_force, struct node_options *fres
     }
     int lowered =
         fresh->lowered.name == NULL ? -1 : node_option_find(slice_of_cstr(fresh->lowered.name));
-    if (err == 0 && lowered >= 0 && same[lowered]) /* the same limit, another configured value */
+    if (err == 0 && lowered >= 0 && same[lowered]) /* the configured value may differ */
         in_force->lowered = fresh->lowered;
     buf_free(&before);
     buf_free(&now);

@@ -1,4 +1,5 @@
-/* New settings for a running router: possible changes take effect, the others are reported.
+/* New settings for a running router: changes of live settings take effect, other changes wait for a
+ * restart. Both are reported.
  *
  *   node_options_change(&in_force, &fresh, &told, &counts)
  *
@@ -17,7 +18,8 @@
 
 #include "node/settings/options.h"
 
-/* Called for each row that differs. The texts are borrowed for the call. */
+/* The listener: `differs` is called for each row with a new value. The texts are borrowed for the
+ * call. */
 struct node_options_told {
     void (*differs)(void *context, const struct node_option *row, struct slice before,
                     struct slice now);
@@ -25,16 +27,18 @@ struct node_options_told {
 };
 
 struct node_options_changes {
-    unsigned changed; /* now in force */
-    unsigned waiting; /* for a restart */
+    unsigned changed; /* rows changed by this call */
+    unsigned waiting; /* rows whose new values wait for a restart */
 };
 
-/* Sets `same` if both have the same value, from whatever source. ERR_NOMEM. */
+/* Sets `same` to true if `a` and `b` have the same value for this row, from whatever source.
+ * ERR_NOMEM. */
 MUST_USE int node_option_same(const struct node_options *a, const struct node_options *b,
                               const struct node_option *row, bool *same);
 
-/* Swaps the values of the live rows: `fresh` gets the former values and keeps all others. The
- * caller frees both structs. ERR_NOMEM: nothing has changed. */
+/* Puts the live rows of `fresh` in force, and counts the changes in `out`. The two structs swap the
+ * values of these rows: `fresh` gets the former values. The caller frees both structs. `told` may
+ * be NULL. ERR_NOMEM: nothing has changed. */
 MUST_USE int node_options_change(struct node_options *in_force, struct node_options *fresh,
                                  const struct node_options_told *told,
                                  struct node_options_changes *out);

@@ -2,17 +2,19 @@
 #include "base/err.h"
 #include "node/settings/options.h"
 
-/* GRAPEVINE_ADMIN_PORT=tcp://10.0.0.1:9090 concerns a Service "grapevine-admin". A plain number
- * there is meant as a setting, but there is no such setting. */
+/* True for the address of a Kubernetes Service: GRAPEVINE_ADMIN_PORT=tcp://10.0.0.1:9090 belongs to
+ * the Service "grapevine-admin". A plain number in that variable was meant as a setting, and is
+ * refused because no such setting exists. */
 static bool is_link(struct slice value)
 {
     return slice_starts_with(value, SLICE("tcp://")) || slice_starts_with(value, SLICE("udp://")) ||
            slice_starts_with(value, SLICE("sctp://"));
 }
 
-/* Kubernetes sets these in every pod of a namespace with a service "grapevine" or "grapevine-...";
- * docker links did the same. GRAPEVINE_ADMIN and GRAPEVINE_ADMIN_CA_FILE belong to gvctl,
- * GRAPEVINE_SHARED tells the test suite where to find vectors. */
+/* True for a variable that is no setting of the router. Kubernetes sets most of these in every pod
+ * of a namespace with a service "grapevine" or "grapevine-..."; docker links did the same.
+ * GRAPEVINE_ADMIN and GRAPEVINE_ADMIN_CA_FILE belong to gvctl, GRAPEVINE_SHARED tells the test
+ * suite where to find vectors. */
 static bool not_a_setting(const char *text, struct slice value)
 {
     struct slice name = slice_of_cstr(text);

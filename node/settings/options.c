@@ -13,7 +13,8 @@
 
 /* --- errors ----------------------------------------------------------------------------------- */
 
-/* Appends arbitrary text: control and non-ASCII bytes as \xNN, cut if long. */
+/* Appends `front` and then `value`, in quotes: control and non-ASCII bytes as \xNN, `value` cut
+ * after 80 bytes. */
 static int append_quoted_behind(struct buf *out, const char *front, struct slice value)
 {
     enum { SHOWN = 80 };
@@ -43,7 +44,8 @@ static int fail_text(struct node_options_error *error, const char *text, int err
     return err;
 }
 
-/* Appends the value of a refused setting. */
+/* Appends the value of a refused setting. A replica's text loses the part before the last @, which
+ * may hold a password. */
 static void append_value(struct buf *out, const char *setting, struct slice value)
 {
     bool url = slice_starts_with(slice_of_cstr(setting), SLICE("replica"));
@@ -84,7 +86,8 @@ static const char *const command_flags[] = {
     [NODE_COMMAND_PRINT_MARKDOWN] = "print-options-markdown",
 };
 
-/* `name` as in the table: lower case with dashes. */
+/* Fails for a setting that does not exist, and suggests the nearest name. `name` is written as in
+ * the table: lower case with dashes. */
 static int fail_unknown(struct node_options_error *error, struct slice name,
                         struct node_option_origin origin)
 {
@@ -254,7 +257,7 @@ static int take_flag(struct node_options *o, struct slice name, int argc, char *
     const char *next = *at + 1 < argc ? argv[*at + 1] : NULL;
     bool truth;
     if (has_value) {
-        /* already cut out */
+        /* `value` is already cut out */
     } else if (row->type == NODE_TYPE_BOOL) {
         bool word = next != NULL && node_option_bool_read(slice_of_cstr(next), &truth);
         value = word ? slice_of_cstr(next) : SLICE("on");
@@ -295,7 +298,7 @@ int node_options_flags(struct node_options *o, int argc, char *const *argv,
 
 /* --- contradictions --------------------------------------------------------------------------- */
 
-/* The setting exists. */
+/* Returns the row's index of a setting that exists. */
 static unsigned index_of(const char *name)
 {
     int index = node_option_find(slice_of_cstr(name));
@@ -337,7 +340,7 @@ static int fail_pair(const struct node_options *o, struct node_options_error *er
     return fail(error, &line, ERR_RANGE);
 }
 
-/* Fails for an entry of a list. */
+/* Fails for the entry `value` of the list `setting`. */
 static int fail_entry(const struct node_options *o, struct node_options_error *error,
                       const char *setting, const char *value, const char *reason, int err)
 {
@@ -396,8 +399,9 @@ static bool same_file(const char *a, const char *b)
     return strcmp(a, b) == 0;
 }
 
-/* A service in the router's own namespace may be spelled with or without the namespace; the router
- * learns the namespace only at the start (node/io/replica_kubernetes.c). */
+/* True if both texts name the same service. Spellings with and without the router's own namespace
+ * count as different: the router learns the namespace only at the start
+ * (node/io/replica_kubernetes.c). */
 static bool same_service(const char *a, const char *b)
 {
     struct discover_service x, y;
@@ -407,8 +411,8 @@ static bool same_service(const char *a, const char *b)
            strcmp(x.port, y.port) == 0;
 }
 
-/* Refuses duplicates: in logs and metrics each replica has a unique name, and so has each source of
- * replicas, labels included. */
+/* Refuses entries that are equal except for their labels: in logs and metrics each replica has a
+ * unique name, and so has each source of replicas. Also refuses too many sources of a kind. */
 static int check_once(const struct node_options *o, struct node_options_error *error)
 {
     static const struct {
@@ -457,8 +461,8 @@ static int check_replicas(const struct node_options *o, struct node_options_erro
     return err == 0 ? check_not_self(o, error) : err;
 }
 
-/* Refuses a key, an address or a name for other routers without any way to reach them: a part was
- * forgotten. */
+/* Refuses a cluster's settings (key, address, names) in a router without gossip-listen and join,
+ * which runs alone: the part that reaches other routers was forgotten. */
 static int check_alone(const struct node_options *o, struct node_options_error *error)
 {
     static const char reason[] = "this router runs alone, want gossip-listen or join too";
@@ -496,7 +500,9 @@ static bool is_default(const struct node_options *o, const char *name)
     return o->origins[index_of(name)].source == NODE_SOURCE_DEFAULT;
 }
 
-/* With the default generation, a long TTL would be more slices than the index has counters. */
+/* Lengthens a generation that is not set, for a long TTL: at most 960 generations per TTL, in steps
+ * of 5 s. With the default generation, a long TTL would have more generations than the index has
+ * counters. */
 static void follow_ttl(struct node_options *o)
 {
     enum { SLICES = 960, GRAIN_MS = 5000 };
@@ -505,7 +511,8 @@ static void follow_ttl(struct node_options *o)
         o->generation_ms = (least_ms + GRAIN_MS - 1) / GRAIN_MS * GRAIN_MS;
 }
 
-/* An index with fewer slices than required would forget prompts before their TTL ends. */
+/* Refuses a TTL shorter than a generation, and a TTL of more generations than the index has
+ * counters: such an index would forget prompts before their TTL ends. */
 static int check_ttl(const struct node_options *o, struct node_options_error *error)
 {
     if (o->ttl_ms < o->generation_ms)

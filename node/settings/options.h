@@ -9,11 +9,12 @@
  *   node_options_set(&o, key, value, origin, &error) for each setting of the file
  *   node_options_finish(&o, &error)                  dependent defaults, contradictions
  *
- * in any order: a setting keeps the value of the strongest source with a value for it (flag, then
- * environment, then file, then default). Weaker values are still checked.
+ * The sources may be read in any order: a setting keeps the value of the strongest source that
+ * gives one (flag, then environment, then file, then default). Weaker values are still checked.
  *
- * Errors are ERR_SYNTAX (no such setting, malformed), ERR_RANGE or ERR_NOMEM. `error` is then a
- * line with the setting, the value, the source and a correct form.
+ * Errors are ERR_SYNTAX (no such setting, malformed), ERR_RANGE, ERR_EXISTS (an entry twice),
+ * ERR_FULL or ERR_LIMIT (too many entries), or ERR_NOMEM. `error` is then a line with the setting,
+ * the value, the source and a correct form.
  *
  * Pure: the environment and the arguments are parameters; the shell reads files. */
 #ifndef NODE_SETTINGS_OPTIONS_H
@@ -38,9 +39,9 @@ enum {
     NODE_ERROR_BYTES = 512,
     NODE_GOSSIP_PORT = 7490, /* default of gossip-listen and join */
     NODE_SESSION_HEADERS_MAX = 16,
-    NODE_SOURCES_MAX = 16,   /* sources of replicas of the same kind */
+    NODE_SOURCES_MAX = 16,   /* limit for each: DNS names, files, Kubernetes services */
     NODE_DNS_PORT = 53,      /* default of dns-server */
-    NODE_TLS_CERTS_MAX = 32, /* certificates to choose from by name */
+    NODE_TLS_CERTS_MAX = 32, /* certificates in tls-cert */
 };
 
 #define NODE_OPTION_AUTO UINT64_MAX /* a time chosen by the router */
@@ -75,7 +76,7 @@ enum node_kv_events { NODE_KV_EVENTS_AUTO, NODE_KV_EVENTS_OFF };
 enum node_log_format { NODE_LOG_FORMAT_AUTO, NODE_LOG_FORMAT_TEXT, NODE_LOG_FORMAT_JSON };
 enum node_access_log { NODE_ACCESS_LOG_OFF, NODE_ACCESS_LOG_ERRORS, NODE_ACCESS_LOG_ALL };
 
-/* The command line's request; all but RUN print to stdout and exit. */
+/* The task given by the flags; all tasks but RUN print to stdout and exit. */
 enum node_command {
     NODE_COMMAND_RUN,
     NODE_COMMAND_HELP,
@@ -91,10 +92,10 @@ enum node_option_source {
     NODE_SOURCE_FLAG,
 };
 
-/* The source of a value. `line` is 0 except for files. */
+/* The source of a value. `line` is 0 unless the source is a file. */
 struct node_option_origin {
     enum node_option_source source;
-    const char *file; /* outlives the options; NULL except for files */
+    const char *file; /* outlives the options; NULL unless the source is a file */
     unsigned line;
 };
 
@@ -105,13 +106,14 @@ struct node_options_notes {
     int err; /* error of the first mistake */
 };
 
-/* Stands after a setting's source, before the configured value and ": " and the reason. */
+/* In --check-config, follows the source of a lowered setting. The configured value, ": " and the
+ * reason come next. */
 #define NODE_LOWERED_MARK "; lowered from "
 
-/* Stands there before the reason why a setting has no effect. */
+/* In --check-config, follows the source of a setting without effect. The reason comes next. */
 #define NODE_IGNORED_MARK "; ignored: "
 
-/* A number lowered at the start to the machine's limit. */
+/* A setting whose number was lowered at the start to the machine's limit. */
 struct node_option_lowered {
     const char *name; /* name of the setting; NULL: none was lowered */
     uint64_t configured;
@@ -138,12 +140,12 @@ struct node_options {
     struct node_strings replica_file;
     struct node_strings replica_kubernetes; /* each valid for discover_service_parse() */
     char *kubernetes_credentials;           /* the service account's folder */
-    uint64_t replicas_max;                  /* names in use at a time */
+    uint64_t replicas_max;                  /* replica names in use at a time */
     char *config;                           /* path of the YAML file, "" = none */
 
     /* TLS; paths are "" = none */
     struct node_strings tls_cert;
-    struct node_strings tls_key; /* as many as tls_cert, or none: keys are in those files */
+    struct node_strings tls_key; /* as many as tls_cert; none: the keys are in its files */
     char *tls_ticket_key_file;
     uint64_t tls_handshake_timeout_ms;
     char *replica_ca_file;
@@ -163,8 +165,8 @@ struct node_options {
     char *node_name;           /* "" = hostname:port */
     uint64_t gossip_bandwidth; /* bytes a second */
     uint64_t gossip_ring_bytes;
-    uint64_t gossip_flush_ms;    /* 0: from the size of the cluster */
-    uint64_t gossip_relay_above; /* members */
+    uint64_t gossip_flush_ms;    /* 0: depends on the size of the cluster */
+    uint64_t gossip_relay_above; /* number of members above which some relay */
 
     /* Routing */
     unsigned policy; /* index into node_policy_names */
@@ -189,14 +191,15 @@ struct node_options {
 
     /* Front door */
     unsigned other_paths;          /* enum node_paths */
-    unsigned engine_control_paths; /* enum node_paths; ALL: to all replicas */
+    unsigned engine_control_paths; /* enum node_paths; ALL: a request goes to all replicas */
     unsigned engine_fields;        /* enum node_paths */
     bool replica_header;
     bool ask_usage;
     uint32_t forwarded_headers; /* enum node_forwarded */
     char *cors_allow_origin;    /* "*", "off" or "" = off, or origins separated by commas */
     uint32_t host_header;       /* 0: the replica's host, 1: the client's header */
-    uint32_t client_half_close; /* 0: a half-closed client is gone, 1: still gets the answer */
+    uint32_t client_half_close; /* 0: a half-closed client is gone, 1: that client still gets the
+                                 * answer */
     uint64_t head_bytes_max;
     uint64_t headers_max;
     uint64_t body_bytes_max;
@@ -206,7 +209,7 @@ struct node_options {
     bool proxy_protocol;
     struct node_strings proxy_protocol_from; /* each valid for ip_net_parse() */
     bool reuse_port;                         /* SO_REUSEPORT on the client port */
-    uint64_t client_idle_timeout_ms;         /* timeouts: 0 = off */
+    uint64_t client_idle_timeout_ms;         /* 0: off, as in all client timeouts below */
     uint64_t client_head_timeout_ms;
     uint64_t client_body_timeout_ms;
     uint64_t client_body_total_timeout_ms;
@@ -254,7 +257,7 @@ struct node_options {
     char *state_dir;      /* "" = no state is kept */
     bool core_dumps;
 
-    /* By table row; for --check-config and for precedence. */
+    /* The source of each value, by table row; for --check-config and for precedence. */
     struct node_option_origin origins[NODE_OPTIONS_MAX];
     struct node_option_lowered lowered; /* connections-max, lowered by the limit of open files */
 };
@@ -288,7 +291,7 @@ struct node_option {
     const char *const *choices; /* NULL-terminated names; CHOICE only */
     const char *(*wrong)(struct slice value); /* returns the error; NULL: none. May be NULL. */
     const char *unit;  /* placeholder for the value in --help: "HOST:PORT", "TIME", ... */
-    const char *group; /* group beginning with this row; NULL: the group continues */
+    const char *group; /* name of the group that this row begins; NULL: the group continues */
     const char *help;  /* a line in --help, lower case, no full stop */
     const char *more;  /* further sentences in docs/options.md and the man page, or NULL */
 };
@@ -308,17 +311,18 @@ MUST_USE int node_options_note(const struct node_options *o, const struct node_o
 MUST_USE int node_options_init(struct node_options *o);
 void node_options_free(struct node_options *o);
 
-/* Sets a setting by name. A stronger source replaces a list, the same source adds to the list. */
+/* Sets a setting by name. A list from a stronger source replaces the list; the same source adds to
+ * the list. A value from a weaker source is only checked. */
 MUST_USE int node_options_set(struct node_options *o, struct slice name, struct slice value,
                               struct node_option_origin origin, struct node_options_error *error);
 
-/* Skips argv[0]. Also sets o->command. */
+/* Reads the flags in argv, without argv[0]. Also sets o->command. */
 MUST_USE int node_options_flags(struct node_options *o, int argc, char *const *argv,
                                 struct node_options_error *error);
 
-/* `environment` is NULL-terminated "NAME=value". Reads only GRAPEVINE_*; an empty value counts as
- * none. Ignores the variables that Kubernetes makes for a service named "grapevine"
- * (GRAPEVINE_PORT, GRAPEVINE_SERVICE_HOST, ...). */
+/* Reads the variables GRAPEVINE_*; an empty value counts as none. `environment` is a
+ * NULL-terminated array of "NAME=value". Ignores the variables that Kubernetes makes for a service
+ * named "grapevine" (GRAPEVINE_PORT, GRAPEVINE_SERVICE_HOST, ...). */
 MUST_USE int node_options_environment(struct node_options *o, char *const *environment,
                                       struct node_options_error *error);
 
@@ -331,11 +335,13 @@ MUST_USE int node_options_tls_check(const struct node_options *o, struct node_op
 /* Checks model-alias for contradictions between entries, and with replicas (options_aliases.c). */
 MUST_USE int node_options_aliases_check(const struct node_options *o,
                                         struct node_options_error *error);
-/* Why a setting has no effect beside the others; NULL: it may have one. */
+/* Returns why a setting has no effect beside the other settings; NULL: no such reason is known. */
 const char *node_option_ignored(const struct node_options *o, const struct node_option *row);
-/* Finds two of this router's own ports in conflict, and sets their names (options_ports.c). */
+/* True if two of this router's own ports conflict; sets `port` and `other` to their settings
+ * (options_ports.c). */
 bool node_options_ports_clash(const struct node_options *o, const char **port, const char **other);
-/* Returns the setting of the own port at which a connection to `to` ends; NULL: ends elsewhere. */
+/* Returns the setting of the port of this router at which a connection to `to` ends; NULL: the
+ * connection ends elsewhere. */
 const char *node_options_port_at(const struct node_options *o, const struct node_address *to);
 
 /* Returns ERR_SYNTAX, or 0 and the parsed replica. Values accepted by node_options_set() always
@@ -349,33 +355,35 @@ const char *node_replica_wrong(struct slice text);
 /* Returns the part of a replica's text to show in messages: the text from the last @ on, because a
  * password may precede the @. Without @ the whole text. */
 struct slice node_replica_shown(struct slice text);
-/* True for a valid name of a replica: HOST:PORT or https://HOST:PORT, followed by a router if local
- * (node/replica/local.h), and by a rank or not (node/replica/rank.h). Other names from members of
- * the cluster are refused. */
+/* True for a valid name of a replica: HOST:PORT or https://HOST:PORT, with the router's name if the
+ * replica is local (node/replica/local.h), and with or without a rank (node/replica/rank.h). Other
+ * names from members of the cluster are refused. */
 bool node_replica_is_name(struct slice name);
-/* Returns the address in a replica's name. ERR_SYNTAX: not a name. */
+/* Sets `out` to the address in a replica's name. ERR_SYNTAX: not a valid name. */
 MUST_USE int node_replica_address(struct slice name, struct node_address *out);
-/* True if the settings show routers on several machines: a seed's address, or this router's gossip
- * address, is not on loopback. Names prove nothing. */
+/* True if the settings show that routers run on several machines: the address of a seed, or the
+ * gossip address of this router, is an IP address outside loopback. Names prove nothing. */
 bool node_options_apart(const struct node_options *o);
-/* Returns NULL, or the error in a name to look up. Values accepted by node_options_set() always
- * parse. */
+/* Parses an entry of replica-dns. Returns NULL, or the error. Values accepted by node_options_set()
+ * always parse. */
 const char *node_dns_parse(struct slice text, struct node_dns_option *out);
 
 /* Returns true if this router belongs to a cluster (gossip-listen or join was given), and sets the
  * address on which it listens to the others. */
 bool node_options_gossip(const struct node_options *o, struct node_address *listen);
 
-/* For --help, --check-config and docs/options.md (print.c). ERR_NOMEM. */
+/* Write the text of --help, and that of --check-config, the effective settings (print.c).
+ * ERR_NOMEM. */
 MUST_USE int node_options_help(struct buf *out);
 MUST_USE int node_options_effective(const struct node_options *o, struct buf *out);
-/* Writes the settings of `wanted` that differ and wait for a restart, as comments; nothing if there
- * are none. */
+/* Writes the settings of `wanted` that differ from `o` and wait for a restart, as comments; nothing
+ * if there are none. */
 MUST_USE int node_options_waiting(const struct node_options *o, const struct node_options *wanted,
                                   struct buf *out);
+/* Writes docs/options.md. ERR_NOMEM. */
 MUST_USE int node_options_markdown(struct buf *out);
 
-/* Writes a row's value as text for the same row ("4s", "64MiB"). */
+/* Writes a row's value as a text that the row accepts ("4s", "64MiB"). */
 MUST_USE int node_option_format(const struct node_options *o, const struct node_option *row,
                                 struct buf *out);
 

@@ -24,7 +24,7 @@ static int refuse(const struct node_options *o, struct node_options_error *error
     return ERR_RANGE;
 }
 
-/* Returns the replica in the settings labelled as serving this model; NULL: none. */
+/* Returns a replica in the settings whose label says that it serves this model; NULL: none. */
 static const char *served_by(const struct node_options *o, struct slice model)
 {
     for (unsigned i = 0; i < o->replica.count; i++) {

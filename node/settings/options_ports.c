@@ -14,7 +14,8 @@ bool node_options_gossip(const struct node_options *o, struct node_address *list
     return said || o->join.count > 0;
 }
 
-/* A name may resolve to a loopback address: only a connection shows the machine behind a name. */
+/* True for an IP address outside loopback. A name may resolve to a loopback address: only a
+ * connection shows the machine behind a name. */
 static bool is_elsewhere(const struct node_address *at)
 {
     return node_host_is_ip(at->host) && !node_host_is_loopback(at->host);
@@ -50,7 +51,7 @@ static void list_ports(const struct node_options *o, struct port out[PORTS])
 {
     out[0] = (struct port){.setting = "listen", .open = true, .at = o->listen};
     out[1] = (struct port){.setting = "admin-listen", .open = true, .at = o->admin_listen};
-    out[2] = (struct port){.setting = "gossip-listen"}; /* has TCP too */
+    out[2] = (struct port){.setting = "gossip-listen"}; /* uses UDP and TCP */
     out[2].open = node_options_gossip(o, &out[2].at);
     out[3] = (struct port){.setting = "probe-listen", .open = o->probe_listen[0] != '\0'};
     if (out[3].open)
@@ -60,7 +61,8 @@ static void list_ports(const struct node_options *o, struct port out[PORTS])
         CHECK(node_address_parse(slice_of_cstr(o->kv_events_listen), &out[4].at) == 0);
 }
 
-/* True if both need the same port: on the same host, or on all addresses. */
+/* True if both are open and need the same port of the same host, or one listens on all
+ * addresses. */
 static bool is_taken(const struct port *a, const struct port *b)
 {
     if (!a->open || !b->open || a->at.port == 0 || a->at.port != b->at.port)

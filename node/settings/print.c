@@ -165,7 +165,7 @@ static bool is_empty_list(const struct node_options *o, const struct node_option
     return row->type == NODE_TYPE_LIST && list->count == 0;
 }
 
-/* Appends the configured value and the reason if the effective value is less. */
+/* Appends the configured value and the reason, if the machine's limit lowered this row's value. */
 static int append_lowered(const struct node_option_lowered *l, const struct node_option *row,
                           struct buf *out)
 {
@@ -177,7 +177,7 @@ static int append_lowered(const struct node_option_lowered *l, const struct node
     return err == 0 ? buf_printf(out, ": %s", l->why) : err;
 }
 
-/* Appends name: value    # source */
+/* Appends a line: name: value    # source */
 static int effective_row(const struct node_options *o, unsigned index, const char *comment,
                          struct buf *out)
 {
@@ -278,7 +278,7 @@ static int markdown_values(const struct node_option *row, struct buf *out)
     return err == 0 ? node_option_number_format(row, row->max, out) : err;
 }
 
-/* Appends with a capital letter, unless the text begins with a name. */
+/* Appends `words` with a capital first letter, unless they begin with a name. */
 static int append_sentence(const char *words, struct buf *out)
 {
     bool name = words[strcspn(words, " _")] == '_' || words[0] < 'a' || words[0] > 'z';

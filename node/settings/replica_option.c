@@ -13,7 +13,7 @@ void node_replica_name_of(const struct node_address *address, char *out)
                    address->tls ? "https://" : "", address->host, address->port);
 }
 
-/* Cuts the labels off `text`. Returns NULL, or the error in them. */
+/* Cuts the labels off `text` and reads them into `out`. Returns NULL, or the error in them. */
 static const char *labels_cut(struct slice *text, struct node_labels *out)
 {
     struct slice rest = *text;
@@ -25,7 +25,7 @@ static const char *labels_cut(struct slice *text, struct node_labels *out)
                         : "after # want a label, such as engine=vllm or weight=2";
 }
 
-/* Returns the error in `http://HOST:PORT`, without labels. */
+/* Reads the address in `http://HOST:PORT`, without labels. Returns NULL, or the error. */
 static const char *url_parse(struct slice url, struct node_address *out)
 {
     static const uint16_t http_port = 80, https_port = 443;

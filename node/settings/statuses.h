@@ -16,7 +16,7 @@ struct node_statuses {
     unsigned count;
 };
 
-/* Returns NULL, or a literal with a correct form; `out` is then unchanged. */
+/* Reads a set. Returns NULL, or a literal that says a correct form; `out` is then unchanged. */
 const char *node_statuses_parse(struct slice text, struct node_statuses *out);
 bool node_statuses_has(const struct node_statuses *s, unsigned status);
 

@@ -9,7 +9,7 @@
 extern const struct node_option node_option_requests[];
 extern const unsigned node_option_request_count;
 
-/* LIVE: may change while the router runs. */
+/* When a change takes effect: at the next start, or while the router runs. */
 enum { RESTART, LIVE };
 
 #define FIELD(member, kind, text, when)                                                            \
@@ -23,7 +23,7 @@ enum { RESTART, LIVE };
 #define PATH(member)         FIELD(member, PATH, "FILE", RESTART), .fallback = ""
 #define LIST(member, unit, when)                                                                   \
     FIELD(member, LIST, unit, when), .fallback = "" /* lists start empty */
-/* In the order of the corresponding enum. */
+/* The names of a choice, in the order of the corresponding enum. */
 #define CHOICES(...)                                                                               \
     (const char *const[])                                                                          \
     {                                                                                              \

@@ -70,8 +70,8 @@ static int read_decimal(struct slice s, double *out)
     return 0;
 }
 
-/* Reads a decimal with a suffix of the list; the result must be whole. A bare number is valid if
- * zero or if `bare_ok`. */
+/* Reads a decimal with one of the suffixes; the scaled result must be whole. A bare number is valid
+ * if it is zero or if `bare_ok`. */
 static int read_scaled(struct slice s, const struct suffix *suffixes, size_t count, bool bare_ok,
                        double *out)
 {
@@ -214,7 +214,7 @@ static bool has_control(struct slice value)
     return false;
 }
 
-/* A value of any scalar type; strings are checked, not copied. */
+/* A parsed value. Strings and entries of lists have no member here: they are only checked. */
 union scalar {
     struct node_address address;
     bool truth;
@@ -344,7 +344,7 @@ static int want_choice(const struct node_option *row, struct slice value, struct
         err = buf_printf(out, "%s%s", before, names[i]);
         if (on && strcmp(names[i], "auto") == 0)
             nearest.best = names[i];
-        if (!on) /* "off" is near, and means the opposite */
+        if (!on) /* "off" is near "on", and means the opposite */
             node_option_nearest_offer(&nearest, names[i]);
     }
     if (err == 0 && nearest.best != NULL)
@@ -407,7 +407,8 @@ void node_option_nearest_offer(struct node_option_nearest *n, const char *candid
     if (n->name.len == 0 || n->name.len > NEAREST_BYTES || c.len > NEAREST_BYTES)
         return;
     unsigned distance = edit_distance(n->name, c);
-    /* "timeout" is near "client-idle-timeout" too: a prefix or suffix. */
+    /* A name of four bytes or more is also near a candidate that begins or ends with it: "timeout"
+     * is near "client-idle-timeout". */
     if (n->name.len >= 4 && (slice_starts_with(c, n->name) || slice_ends_with(c, n->name)))
         distance = distance < 3 ? distance : 3;
     if (distance > c.len / 3 + 1 || (n->best != NULL && distance >= n->distance))

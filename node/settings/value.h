@@ -11,10 +11,11 @@
 MUST_USE int node_option_value_read(struct node_options *o, const struct node_option *row,
                                     struct slice value);
 
-/* Reads without storing. */
+/* Checks `value` like node_option_value_read(), and stores nothing. ERR_SYNTAX or ERR_RANGE. */
 MUST_USE int node_option_value_test(const struct node_option *row, struct slice value);
 
-/* Describes the values accepted by this row: "want a time from 100ms to 1h, such as 1s". */
+/* Appends which values this row accepts: "want a time with its unit from 100ms to 1h, such as 1s".
+ * `value` is the refused value. */
 MUST_USE int node_option_value_want(const struct node_option *row, struct slice value,
                                     struct buf *out);
 
@@ -32,7 +33,8 @@ MUST_USE int node_option_origin_append(struct buf *out, const char *name,
 /* Reads a time such as "2s" or "500ms", as each setting for a time does. ERR_SYNTAX, ERR_RANGE. */
 MUST_USE int node_option_time_read(struct slice value, uint64_t *ms);
 
-/* Returns true for on, true, yes (*out = true), off, false and no, in any case. */
+/* Reads on, true, yes (*out = true), off, false and no (*out = false), in upper or lower case.
+ * Returns false for any other text. */
 bool node_option_bool_read(struct slice value, bool *out);
 
 /* Finds the candidate nearest to `name` by edit distance; NULL: none is near. Offer a candidate per

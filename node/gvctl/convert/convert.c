@@ -11,7 +11,7 @@
 enum {
     EXIT_USAGE = 2,
     NAMED = 1000, /* points for a matching program name; a matching flag gets 1 */
-    MARKED = 100,
+    MARKED = 100, /* points for a flag that identifies the router */
 };
 
 /* In the order of the page; the first of equal matches wins. */
@@ -184,8 +184,8 @@ static const struct convert_router *find_router(const char *name)
     return *r;
 }
 
-/* Takes words from the first flag on. "--flag=value" is two words; --enable-mesh changes the
- * meaning of other flags. */
+/* Takes words from the first flag on. "--flag=value" is two words. --enable-mesh comes first,
+ * because it changes the meaning of other flags. */
 static void take_flags(struct convert_state *c, const json_t *words)
 {
     json_t *flags = convert_own(c, json_array());
@@ -203,7 +203,7 @@ static void take_flags(struct convert_state *c, const json_t *words)
     convert_words(c, CONVERT_FLAG, flags, 0);
 }
 
-/* Sets the router; NULL: unknown. Returns the command line, if there is one. */
+/* Reads the input and sets c->router; NULL: unknown. Returns the command line, if there is one. */
 static const json_t *read_input(struct convert_state *c, const struct convert_input *input)
 {
     const struct convert_router *from = find_router(input->from);

@@ -21,7 +21,7 @@ enum convert_kind {
                          * alone */
 };
 
-/* Places of words. Places from CONVERT_DIRECTIVE on are HAProxy's. */
+/* Places where a word may stand. Places from CONVERT_DIRECTIVE on are HAProxy's. */
 enum convert_place {
     CONVERT_FLAG,
     CONVERT_MESH, /* a flag without effect unless --enable-mesh is given */
@@ -36,13 +36,14 @@ enum convert_place {
 struct convert_state;
 
 struct convert_row {
-    /* Names, separated by commas. A final "=" means a value, "=..." several. Names of several
-     * words, "policy random", are matched first. "*" matches anything: after other rows. */
+    /* Names, separated by commas. A final "=" means a value, "=..." several values. Names of
+     * several words, "policy random", are matched first. "*" stands for any characters; the first
+     * row that matches counts. */
     const char *names;
     enum convert_kind kind;
-    /* "SETTING", separated by spaces: the setting's type defines how to read the value. "SETTING:
-     * VALUE": a fixed value. "SETTING.PART": kept until other words complete the setting. NULL:
-     * none. */
+    /* "SETTING", or several, separated by spaces: the setting's type defines how to read the value.
+     * "SETTING: VALUE": a fixed value. "SETTING.PART": kept until other words complete the setting.
+     * NULL: none. */
     const char *ours;
     const char *note; /* reason for a missing counterpart, or a difference; NULL: none */
     /* Handles cases beyond a row's means; NULL: none. */
@@ -102,12 +103,12 @@ struct convert_state {
                                         * values -> reasons */
     json_t *parts;                     /* "SETTING.PART" -> last value */
     json_t *notes[CONVERT_READ];       /* "label: note" -> null */
-    json_t *limits;                    /* HAProxy: acls with limits on clients -> the acl's row */
-    struct buf text;                   /* contents of files */
-    char unread[IO_FILE_MESSAGE];      /* error in reading the configuration's file, or "" */
-    json_t *docs;                      /* llm-d: the surrounding documents, or NULL */
-    const json_t *config;              /* llm-d: the EndpointPickerConfig, or NULL */
-    json_t *owned;                     /* values from convert_own() and convert_text() */
+    json_t *limits;  /* HAProxy: acl that limits clients -> name of the row for the limit */
+    struct buf text; /* contents of files */
+    char unread[IO_FILE_MESSAGE]; /* error in reading the configuration's file, or "" */
+    json_t *docs;                 /* llm-d: the surrounding documents, or NULL */
+    const json_t *config;         /* llm-d: the EndpointPickerConfig, or NULL */
+    json_t *owned;                /* values from convert_own() and convert_text() */
 };
 
 /* Keeps the value until the state is freed. */
@@ -145,7 +146,7 @@ struct convert_found {
     unsigned words;                /* words in the name; not set by convert_find() */
 };
 
-/* The prefix of names in a place, and the note for unknown names. */
+/* For each place: the prefix of names in notes, and the note for unknown names. */
 extern const struct convert_place_words {
     const char *prefix, *unknown;
 } convert_places[CONVERT_PLACES];
@@ -154,10 +155,11 @@ struct convert_found convert_find(const struct convert_router *router, enum conv
                                   struct slice name);
 /* True if the word begins with dashes and is not a number. */
 bool convert_is_flag(const char *word);
-/* Takes words from index `from` on by the rows of tables; unknown words are noted. */
+/* Applies the rows of the place's tables to the words from index `from` on; unknown words are
+ * noted. */
 void convert_words(struct convert_state *c, enum convert_place place, const json_t *words,
                    size_t from);
-/* Completes settings from several words. */
+/* Completes the settings that several words define together. */
 void convert_finish(struct convert_state *c);
 
 /* --- routers and texts ------------------------------------------------------------------------ */
@@ -165,7 +167,7 @@ void convert_finish(struct convert_state *c);
 /* Returns an EndpointPickerConfig in a document, or in a ConfigMap there; NULL: none. */
 const json_t *convert_find_config(struct convert_state *c, json_t *docs);
 
-/* Reads all sections and lines. */
+/* Converts c->text, an HAProxy configuration. */
 void convert_haproxy_text(struct convert_state *c);
 /* Returns "HOST:PORT" as a setting requires; NULL: not a TCP address. A missing host, or "*",
  * becomes `any`. */
@@ -177,7 +179,8 @@ bool convert_file(const char *path, struct buf *text, char *message);
 json_t *convert_split(struct slice text);
 /* Reads YAML as JSON, with scalars as text. NULL: not YAML. Several documents become an array. */
 json_t *convert_yaml(struct slice text);
-/* Returns the first object for which `look` returns a result, from the top down. */
+/* Calls `look` for each object in the value, from the top down. Returns the first result that is
+ * not NULL. */
 const json_t *convert_search(struct convert_state *c, json_t *value,
                              const json_t *(*look)(struct convert_state *c, json_t *object));
 

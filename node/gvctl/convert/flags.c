@@ -68,7 +68,7 @@ static const struct convert_row fork[] = {
     {0},
 };
 
-/* Flags of the binary and of the Python launcher. */
+/* Flags of vLLM Router alone: of the binary and of the Python launcher. */
 static const struct convert_row vllm[] = {
     MISSING("vllm-pd-disaggregation, vllm-discovery-address=, kv-connector=", NOTE_PD),
     NEEDLESS("intra-node-data-parallel-size=", NOTE_DP),
@@ -150,8 +150,8 @@ static const struct convert_row gateway[] = {
     {0},
 };
 
-/* Only with --enable-mesh. Without, --router-selector means --selector, as launch_server writes
- * it. */
+/* Flags that count only with --enable-mesh. Without that flag, --router-selector is launch_server's
+ * spelling of --selector. */
 static const struct convert_row mesh[] = {
     SAME("mesh-server-name=", "node-name"),
     SAME("mesh-host=", "gossip-listen.host"),

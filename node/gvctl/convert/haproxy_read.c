@@ -78,7 +78,7 @@ static const struct convert_row *section_row(struct convert_state *c, const json
     return convert_find(c->router, CONVERT_SECTION, slice_of_cstr(convert_word(head, 0))).row;
 }
 
-/* Lines before the first section apply to all sections. */
+/* Returns the sections of c->text. Lines before the first section apply to all sections. */
 static json_t *read_sections(struct convert_state *c)
 {
     json_t *section = json_pack("[[s]]", "global"),
@@ -128,7 +128,7 @@ static void take_section(struct convert_state *c, const json_t *section, json_t 
                          section_row(c, head)->note);
         else if (strcmp(first, "bind") == 0)
             (void)json_array_append(binds, line);
-        else if (strcmp(first, "no") == 0) /* option X */
+        else if (strcmp(first, "no") == 0) /* no option X */
             convert_note(c, CONVERT_NOT_NEEDED, convert_join(c, line, 0, " "), "switched off");
         else if (!take_limit(c, line))
             convert_words(c, CONVERT_DIRECTIVE, line, 0);

@@ -63,7 +63,8 @@ static const struct convert_row sections[] = {
 
 /* --- an EndpointPickerConfig ----------------------------------------------------------------- */
 
-/* In a ConfigMap the configuration is a text, which is parsed here. */
+/* Returns the object if it is an EndpointPickerConfig, else NULL. In a ConfigMap the configuration
+ * is a text, which is parsed here. */
 static const json_t *config_of(struct convert_state *c, json_t *object)
 {
     const char *key;
@@ -189,7 +190,8 @@ static void set_part(struct convert_state *c, const char *part, const char *valu
         (void)json_object_set_new(c->parts, part, json_string(value));
 }
 
-/* v1 has targetPorts and matchLabels; earlier versions have targetPortNumber and bare labels. */
+/* Takes the port, the namespace and the selector of an InferencePool. v1 has targetPorts and
+ * matchLabels; earlier versions have targetPortNumber and bare labels. */
 static const json_t *take_pool(struct convert_state *c, json_t *pool)
 {
     const char *port = NULL, *older = NULL, *ns = NULL, *key;

@@ -120,7 +120,7 @@ static bool have_one_result(const struct convert_row *a, const struct convert_ro
     return same;
 }
 
-/* Rows with the same result share a line. */
+/* Prints the rows of a group. Rows with the same result share a line. */
 static void print_list(enum convert_place place, const struct convert_row *rows, size_t group,
                        FILE *to)
 {

@@ -143,7 +143,8 @@ static bool set_time(struct convert_state *c, const char *setting, const char *v
                        convert_text(c, whole ? "%.0fs" : "%.0fms", whole ? ms / 1000 : ms), label);
 }
 
-/* Relative to the folder for this kind of file in HAProxy's global section. */
+/* Sets a setting to a path. A relative path begins at the folder that HAProxy's global section
+ * gives for this kind of file. */
 static bool set_path(struct convert_state *c, const char *setting, const char *path,
                      const char *label)
 {
@@ -222,7 +223,7 @@ static bool next_name(struct slice *names, struct convert_found *found)
     return name.len > 0;
 }
 
-/* "*" never matches two words. */
+/* True if the given words match the name. "*" in the name stands for any characters of one word. */
 static bool fits(struct slice name, struct slice given)
 {
     size_t star = slice_find(name, '*');
@@ -250,7 +251,8 @@ struct convert_found convert_find(const struct convert_router *router, enum conv
     return (struct convert_found){.values = SIZE_MAX};
 }
 
-/* Tries the name with two words after it, with one, with one without the brackets, and alone. */
+/* Finds the row for a name: with the two words after it, with one word, with that word up to its
+ * bracket, and alone. */
 static struct convert_found find_words(struct convert_state *c, enum convert_place place,
                                        const char *name, const json_t *words, size_t i)
 {
@@ -306,7 +308,8 @@ bool convert_is_flag(const char *word)
     return dashes > 0 && dashes < 3 && strchr("0123456789", word[dashes]) == NULL;
 }
 
-/* Forks adopt each other's flags before documenting them. */
+/* Notes an unknown word. The note names another router with the same flag: forks adopt each other's
+ * flags before documenting them. */
 static void note_unknown(struct convert_state *c, enum convert_place place, const char *label,
                          const char *name)
 {
@@ -402,7 +405,7 @@ void convert_words(struct convert_state *c, enum convert_place place, const json
 
 /* --- settings from several words -------------------------------------------------------------- */
 
-/* Adds the brackets to an IPv6 host. */
+/* Sets an address, if host and port are known. Adds the brackets to an IPv6 host. */
 static void set_address(struct convert_state *c, const char *setting, const char *host,
                         const char *port, const char *origin)
 {
