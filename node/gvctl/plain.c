@@ -5,9 +5,9 @@
 #include "base/check.h"
 #include "base/utf8.h"
 
-static bool is_ordinary(char c)
+static bool is_ordinary(unsigned char c)
 {
-    return c >= ' ' && c != 0x7f; /* if char is signed, only ASCII */
+    return c >= ' ' && c < 0x7f;
 }
 
 /* Returns the code point of the character at the front, which has `n` bytes. */
@@ -52,7 +52,7 @@ static int append_plain(struct buf *out, struct slice text, bool lines)
     int err = 0;
     while (text.len > 0 && err == 0) {
         size_t n = 0;
-        while (n < text.len && is_ordinary(text.at[n]))
+        while (n < text.len && is_ordinary((unsigned char)text.at[n]))
             n++;
         err = buf_append(out, text.at, n);
         text = slice_skip(text, n);

@@ -141,7 +141,8 @@ static bool follow_once(const struct given *g, const struct ring *ring, void *co
             return false;
         json_int_t since = whole(answer, "since_ms");
         bool anew = seen->since_ms != 0 && since != seen->since_ms;
-        n = anew ? ring->most : json_array_size(list_of(ring, answer));
+        /* Asked anew after a pause: behind a balancer, each answer may be from another router. */
+        n = anew ? 0 : json_array_size(list_of(ring, answer));
         if (!anew)
             ring_print(g, ring, answer);
         seen->changed = anew ? 0 : whole(answer, "changed");
