@@ -83,7 +83,8 @@ static const char *cut_labels(struct slice *name, enum node_engine *engine)
                                      : "after # want a label, such as engine=vllm";
     bool more = labels.weight > 0 || labels.model.len > 0 || labels.health.len > 0 ||
                 labels.cache_tokens > 0 || labels.context_tokens > 0 || labels.ranks > 0 ||
-                labels.adapters_on_demand;
+                labels.adapters_on_demand || labels.kv_events.len > 0 ||
+                labels.host_header != NODE_HOST_NOT_SAID;
     if (wrong == NULL && more)
         wrong = "only the label #engine= can be given at run time, because labels are not sent to "
                 "other routers: put other labels into the settings";

@@ -363,6 +363,8 @@ class Admin(Case):
                             ("10.0.0.1:99999", "want a port from 1 to 65535"),
                             (":8000", "want HOST:PORT, such as"),
                             ("10.0.0.1:8000#weight=2", "only the label #engine="),
+                            ("10.0.0.1:8000#kv-events=off", "only the label #engine="),
+                            ("10.0.0.1:8000#host-header=client", "only the label #engine="),
                             ("10.0.0.1:8000@1", "ranks are added and removed with their replica"),
                             ("x" * 2000, "want HOST:PORT, such as")):
             self.assertIn(want, told("/replicas?replica=" + quote(given, safe="")))
