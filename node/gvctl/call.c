@@ -84,7 +84,7 @@ bool call_address_good(const char *admin)
 }
 
 /* A look-up in a separate thread, which ends by returning. The helper threads of glibc's
- * asynchronous look-ups end by pthread_exit() after an idle second: this loads libgcc_s, and aborts
+ * asynchronous look-ups end with pthread_exit after an idle second: this loads libgcc_s, and aborts
  * the process in a container without that library. */
 struct names {
     sem_t done;

@@ -296,7 +296,8 @@ static int remove_replica(struct node_router *r, struct slice name)
     if (news <= 0)
         return news < 0 ? news : ERR_EXISTS;
     node_router_presence_update(r);
-    return ERR_OK;
+    int slot = node_router_replica_find(r, name);
+    return slot >= 0 ? slot : 0; /* a name that waited for a slot */
 }
 
 int node_router_replica_wish(struct node_router *r, struct slice name, enum node_replica_wish wish,

@@ -214,9 +214,10 @@ enum node_replica_wish {
     NODE_REPLICA_ADD,    /* in use, whatever the configurations say */
     NODE_REPLICA_REMOVE, /* not in use, whatever the configurations say */
 };
-/* Returns the index of an added replica, or 0. ERR_RANGE: see node_router_name(); ERR_AGAIN: the name waits for a slot;
- * ERR_FULL: too many names wait; ERR_NOT_FOUND: the replica to remove is not known; ERR_EXISTS: no
- * change. `engine` is the type of a new replica. */
+/* Returns the index; 0 if the removed name only waited for a slot. ERR_RANGE: as for
+ * node_router_name(); ERR_AGAIN: the name waits for a slot; ERR_FULL: too many names wait;
+ * ERR_NOT_FOUND: the replica to remove is not known; ERR_EXISTS: no change. `engine` is the type
+ * of a new replica. */
 MUST_USE int node_router_replica_wish(struct node_router *r, struct slice name,
                                       enum node_replica_wish wish, enum node_engine engine);
 /* The replica of the address: `replica`, except for a data-parallel rank (node/replica/rank.h).
