@@ -79,7 +79,7 @@ class Connection:
             sleep_s=0, behind=None, sent=False):
         """`leave_s`, `leave_events`: the client leaves after this many seconds or events, by FIN or by `reset`.
         `sleep_s`: for this time it reads nothing after the first event; the kernel of a new connection takes little for
-        it. `behind`: method and path of a request that is sent at once behind this one; asked for with `sent` it is read alone."""
+        it. `behind`: method and path of a request that is sent at once after this one; with `sent` its answer is read."""
         exchange = _Exchange(self, timeout, leave_s, leave_events, leave_by, sleep_s)
         return exchange.run(method, path, dict(headers), body, behind, sent)
 

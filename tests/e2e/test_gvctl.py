@@ -15,7 +15,7 @@ from lib_cluster import gvctl
 from test_shadow import ASKED_OF_GVCTL
 
 NODE = {"ready": True, "registry": "1", "whole_index": "2", "poison": "4", "reports": "5", "index": []}
-# Commands that make several calls, or none (test_gvctl_live.py, test_gvctl_completion.py, test_gvctl_convert.py, test_cluster_keys.py).
+# Commands of several calls, or of none (test_gvctl_live.py, test_gvctl_completion.py, test_gvctl_convert.py, test_cluster_keys.py).
 OTHERS = {"status", "top", "key", "keygen", "completion", "convert", "help", "version"}
 # Command -> method, target, an answer, the output, and the extra columns of a wide table.
 SHOWN = {
@@ -340,8 +340,7 @@ class Gvctl(Case):
             self.assertIn(words, out)
 
     def scripts(self, replicas):
-        """The admin port answers requests for replicas with these, one after another, and any other call with
-        success."""
+        """The admin port answers GET /replicas with these, one after another, and any other call with success."""
         left = list(replicas)
 
         def handler(asked):
@@ -457,8 +456,7 @@ class Gvctl(Case):
         return [json.loads(line) for line in out.splitlines()], err.decode(), asked
 
     def test_decisions_are_followed(self):
-        """Each decision is shown once, in the order in which requests end, over a restart of the router and a moment
-        without a router."""
+        """Each decision is shown once, in the order of requests' ends, over a restart of the router and a gap."""
         def one(number, change):
             return {"id": number, "change": change, "choice": "a:1", "why": "cold", "outcome": {"end": "ok", "status": 200}}
         told, err, asked = self.follows("decisions", [
