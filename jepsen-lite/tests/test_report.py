@@ -121,7 +121,7 @@ def ordinary():
     return s
 
 
-class WhatItShows(unittest.TestCase):
+class Contents(unittest.TestCase):
     def test_the_report_of_a_good_run_says_so_first(self):
         p = ordinary().page()
         self.assertIn("No anomaly", p.text)

@@ -170,7 +170,7 @@ class WithoutAKey(KeyCase):
         self.assertEqual(self.ask(c, "m1").status, 200)
 
 
-class Held(KeyCase):
+class Unknown404(KeyCase):
     """Scripted engines that refuse to list models: the router holds a 404 back until it knows what the 404 means."""
 
     def refusing(self, n=1, models=()):

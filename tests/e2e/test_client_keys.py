@@ -69,7 +69,7 @@ class KeysCase(Case):
             self.assertNotIn(key[3:], said) if key.startswith("gv-") else None
 
 
-class WhoMayCall(KeysCase):
+class Access(KeysCase):
     def test_requests_without_a_key_are_refused(self):
         e = self.engine_of()
         alice = self.new("alice")
@@ -166,7 +166,7 @@ class WhoMayCall(KeysCase):
         self.quiet(r, alice, bob)
 
 
-class TheFile(KeysCase):
+class KeysFile(KeysCase):
     def test_changes_of_the_keys_file_take_effect(self):
         e = self.engine_of()
         alice = self.new("alice")
@@ -328,7 +328,7 @@ class TheFile(KeysCase):
         self.assertEqual((code, err, [line.split(":")[0] for line in out.splitlines()]), (0, "", ["name", "key", "line"]))
 
 
-class WhatTheyMay(KeysCase):
+class Limits(KeysCase):
     def ask(self, r, key, value=None, path=CHAT):
         return self.client(r).post(path, value or body(), bearer(key))
 

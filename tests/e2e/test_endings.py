@@ -19,7 +19,7 @@ def chat(content="hi", **more):
                            **more)).encode()
 
 
-class Held(Case):
+class Memory(Case):
     def test_a_prompt_is_freed_when_its_answer_begins(self):
         """The prompt is not needed from then on, however long the stream lasts."""
         e = self.engine()

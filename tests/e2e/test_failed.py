@@ -37,7 +37,7 @@ def obey(asked):
         asked.send(answer_json({"error": {"message": what}}, int(what)))
 
 
-class Told(Case):
+class FailedRequests(Case):
     def setUp(self):
         super().setUp()
         self.e = self.engine()

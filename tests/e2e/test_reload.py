@@ -240,7 +240,7 @@ class Effects(Reloading):
         self.assertEqual(len([e for e in r.events("request") if e["path"] == PATH]), 1)
 
 
-class Told(Clustered):
+class Cluster(Clustered):
     def test_other_routers_learn_the_new_policy(self):
         folder = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, folder)

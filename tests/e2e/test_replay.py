@@ -148,7 +148,7 @@ class AgainstEngines(ReplayTest):
         self.assertGreater(run["router_rss_bytes"], 0)
 
 
-class WhatIsSent(ReplayTest):
+class RequestBodies(ReplayTest):
     def test_a_later_turn_extends_the_earlier_one(self):
         engine = self.fake(chunked(stream_events()))
         run = self.replay("--target", engine.url, "--trace", self.coding(), "--sessions", "1",
@@ -183,7 +183,7 @@ class WhatIsSent(ReplayTest):
         self.assertEqual(len({json.dumps(body) for _, body in engine.requests}), 20)
 
 
-class WhatIsCounted(ReplayTest):
+class Counting(ReplayTest):
     def test_streams_in_pieces_of_any_size(self):
         for piece in (1, 3, 50, None):
             engine = self.fake(chunked(stream_events()), piece)
