@@ -36,7 +36,7 @@ class Fields(Case):
         passed = [(n, v) for n, v in asked.headers if n in {g.lower() for g, _ in given}]
         self.assertEqual(passed, [(n.lower(), v) for n, v in given])
 
-    def test_hop_by_hop_fields_stop_here(self):
+    def test_hop_by_hop_fields_are_not_forwarded(self):
         _, asked = self.ask([("Connection", "keep-alive, X-Mine, te"), ("Keep-Alive", "timeout=5"),
                              ("X-Mine", "secret"), ("TE", "trailers"), ("Upgrade", "h2c"),
                              ("Proxy-Authorization", "Basic x"), ("Proxy-Connection", "close"),
@@ -53,7 +53,7 @@ class Fields(Case):
         self.assertEqual(asked.get("x-forwarded-for"), "127.0.0.1")
         self.assertEqual(asked.get("host"), self.e.name)
 
-    def test_hop_by_hop_fields_of_the_engine_stop_here(self):
+    def test_hop_by_hop_fields_of_the_engine_are_not_forwarded(self):
         self.e.replies(answer(200, b"ok", [("Connection", "keep-alive, X-Internal"),
                                            ("X-Internal", "1"), ("Keep-Alive", "timeout=5"),
                                            ("Upgrade", "h2c"), ("X-Kept", "1"),
