@@ -42,7 +42,7 @@ class Check(Case):
         self.assertTrue(self.check()[1].startswith("problems     none\nrouter "))
 
     def test_many_dead_replicas_are_folded(self):
-        """Each took two lines: thirty of them hid all else."""
+        """Before, each took two lines: thirty dead replicas hid all else."""
         dead = [item("amber", about="e%d" % i, what="replica e%d is down" % i) for i in range(17)]
         rest = [item("amber", "router_gone", "r2", "router r2 is gone")]
         admin_port(self.port, "r1", attention=dead + rest)

@@ -107,8 +107,8 @@ class Shadow(Reloading):
         self.assertNotEqual(code, 0)
         self.assertIn("want off with policy", said)
 
-    def test_a_control_share_without_effect_is_said(self):
-        """It was taken without a word, and gvctl shadow waited for ever."""
+    def test_a_control_share_without_effect_is_reported(self):
+        """Before, it was accepted silently, and gvctl shadow waited for ever."""
         said = [("setting_ignored", "control-share", "shadow is on")]
         code, out = run_grapevine("--check-config", "--replica", "http://127.0.0.1:1", "--shadow", "on", "--control-share", "0.1")
         self.assertEqual((code, [(e["event"], e["setting"], e["why"]) for e in map(json.loads, out.splitlines())]), (0, said))

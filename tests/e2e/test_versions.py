@@ -254,7 +254,7 @@ class Builds(Mixed):
         subprocess.run(["objcopy", "--update-section", ".grapevine.version=" + text, binary("grapevine"), program], check=True)
         return program
 
-    def test_builds_of_several_commits_are_told_apart(self):
+    def test_builds_of_several_commits_are_distinguished(self):
         """All said 0.1.0, so nobody saw which routers an upgrade had reached. Builds before that, and releases, have no
         commit; a text longer than one router reads is no version."""
         sim, longest = self.sim(*FAST), "0.1.0+" + 25 * "f"
