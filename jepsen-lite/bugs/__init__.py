@@ -29,14 +29,14 @@ class Control:
         return out
 
     def caught_by(self, anomalies):
-        """The first anomaly of a verdict that is of its rules, or None."""
+        """The first anomaly of a verdict by one of the control's rules, or None."""
         own = [a for a in anomalies if "%s: %s" % (a["checker"], a["rule"]) in self.rules]
         return min(own, key=lambda a: a["t"] or 0, default=None)
 
 
 TABLE = [
     # sockets, files, clocks, signals, ciphers: no simulation has them
-    # A probe that never ends freezes what was known of the engine: it must be down when that one begins.
+    # A probe that never ends freezes the engine's known state: the engine must be down when the probe begins.
     Control("PROBE_UNLIMITED", "service", "engine-choke", "rest: restless"),
     Control("DESCRIPTOR_LEAK", "service", "refuse", "resources: descriptors"),
     Control("BOOKING_RESET", "load", "engine-fail,kill-engine", "load: stuck", "load: sum"),
@@ -109,7 +109,7 @@ UNSEEN = {bug: why for why, names in REASONS.items() for bug in names}
 
 
 def known(*maps, path=os.path.join(TOP, "base", "bug.h")):
-    """{bug: description} of base/bug.h, or of these of its maps."""
+    """{bug: description} of base/bug.h, or only of these maps in it."""
     with open(path, encoding="utf-8") as f:
         text = re.sub(r"\\\n", " ", f.read())
     lines = re.findall(r"#define (BUG\w*_MAP)\(X\)(.*)", text)

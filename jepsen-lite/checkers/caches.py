@@ -5,7 +5,7 @@ import bisect
 from checkers.trouble import faults, touches
 
 NEARLY, GAPS = 0.75, 3
-TOLD_S = 10  # all routers know a refusal by then
+TOLD_S = 10  # within this time all routers know a refusal
 EMPTY = ("begin", "restart")  # the engine says that nothing is cached
 # Start times nearer than 2 s are one to a router (node/replica/scrape.h, NODE_START_GRAIN_S): no engine that loads a model
 # serves so soon. The simulator does, and its second start may pass for the first one.
@@ -81,7 +81,7 @@ class Caches:
         return refused is not None and len(arrived) == 1 and refused < t - TOLD_S
 
     def used_between(self, engine, begin, end):
-        """Tokens that its cache took in."""
+        """Tokens that the engine's cache took in between these times."""
         times, sums = self._used.get(engine, ([], []))
         first, last = bisect.bisect_right(times, begin), bisect.bisect_right(times, end)
         return (sums[last - 1] if last else 0) - (sums[first - 1] if first else 0)
@@ -106,8 +106,8 @@ class Caches:
         return self.quiet_since(lost, (engine, router), within) + within
 
     def quiet_since(self, t, pair, within):
-        """When trouble with these was over that began at t, or within so many seconds of the end of other trouble. Of times
-        between that were nearly as long the third is as good as one that was long enough."""
+        """The end of trouble with this pair that began at t, or within this many seconds after the end of other
+        trouble. A third gap that was nearly long enough counts like one that was long enough."""
         gaps = 0
         for begin, end, value in self._disturbed:
             if end > t and begin < t + within and touches(value, pair):

@@ -4,8 +4,8 @@ In the history (workloads/confidentiality.py writes it):
 
   event confidentiality.searched   packets, bytes: captured since the last search; needles {kind: how many};
                                    hits: [{kind, needle, from, to, at}]
-  event confidentiality.control    found, sought: {kind: how many}: the same search where needles must be, in a client's
-                                   request (prompt) and in the memory of a router (hash, address)
+  event confidentiality.control    found, sought: {kind: how many}: the same search in places that contain needles: a
+                                   client's request (prompt) and the memory of a router (hash, address)
   confidentiality.inject           to, how: replayed, altered, random; by: intruder (from its own address), spoofed
                                    (from that of the router that sent it first), wire (the packet itself, once more).
                                    ok: sent, answers: [bytes of each]
@@ -44,18 +44,18 @@ def same(was, now, ttl):
 # (crdt/limits.h); rows of the registry are named again, with the time, after four to six (its wishes are in `replicas`).
 AGES = {"poison": 590, "registry": 230}
 
-# A router that was silent for long is suspected, announces that it lives, and has another number from then on.
+# A router that was silent for long is suspected; it then announces that it lives, under a new number.
 MACHINE_S = 10
 
 OFTEN = 10  # faults and the intruder repeat chance matches, but not so often
 
 BLIND_S = 5  # routers say that they live once a second
 
-WELCOME_BYTES = 50  # a length of two bytes, 48, and so many that only who made the hello can open
+WELCOME_BYTES = 50  # a length of two bytes, 48, and 48 bytes that only the hello's maker can open
 
 
 def is_welcome(answer, how):
-    """Nobody guesses a hello by chance."""
+    """True for a welcome. Random bytes are no hello, so no welcome belongs to them."""
     return how != "random" and len(answer) == 2 * WELCOME_BYTES and answer.startswith("3000")
 
 
@@ -91,7 +91,7 @@ class Judge:
             last = e.t
             if e.value["packets"] == 0 and sum(self.lives.all_along(r, since, e.t) for r in self.routers) > 1:
                 if e.t < since + BLIND_S:
-                    continue  # the next search tells
+                    continue  # the next search reports it
                 self.broken("blind", "nothing was captured since %.1f s, and routers ran" % since, [], e.t)
             since = e.t
         controls = self.history.events(f="confidentiality.control")

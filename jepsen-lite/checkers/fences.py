@@ -3,8 +3,8 @@
 Operations in the history (workloads/fences.py writes them):
 
   fences.chat   router        ok: replica; a unique prompt. Its op is its id, as text
-  fences.read   router, op    ok: beliefs {replica: tokens}, listed: [replicas that were weighed], before: since when
-                              the router's answer was the same as the last one in the history, in s; nil: the first
+  fences.read   router, op    ok: beliefs {replica: tokens}, listed: [replicas that the router scored], before: the
+                              time in s since which the answer equals the last one in the history; null: the first
 
 The history has a router's answers where they changed, and at rest; `before` is the last time that one was seen
 unchanged.
@@ -36,7 +36,7 @@ class Judge:
         self.history, self.caches = history, Caches(history)
         self.fence_s = {**LIMITS, **history.meta.get("limits", {})}["fence_s"]
         self.answers = {}  # (router, its life, op, engine) -> [Answer]
-        self.last = {}     # (router, its life, op) -> those of its last answer
+        self.last = {}     # (router, its life, op) -> the replicas of its last answer
         self.starts = {r: [e.t for e in history.events(r, "start")] for r in self.caches.routers}
         for e in history.operations("fences.read"):
             if e.ended is not None and e.ended.type == "ok":

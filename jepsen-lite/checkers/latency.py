@@ -23,5 +23,5 @@ def by_group(pairs):
 
 
 def faults_between(faults, begin, end):
-    """Names of those of history.faults() that were there, sorted; "none"."""
+    """Sorted names of the faults between these times; "none" if there was none."""
     return "+".join(sorted({value.get("fault", "?") for f, t, value in faults if f <= end and t >= begin})) or "none"

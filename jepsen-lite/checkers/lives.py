@@ -30,7 +30,8 @@ class Lives:
 
 
 def unread(history, routers, reads):
-    """[Anomaly] of calm rests in which a router ran all along, and that have none of these entries: they prove nothing."""
+    """[Anomaly] for each calm rest in which a router ran all along, but none of these entries was read: it proves
+    nothing."""
     lives = Lives(history, routers)
     return [Anomaly("blind", "nothing was read at the rest from %.1f to %.1f s" % (begin, end), t=end)
             for _, begin, end, calm in history.rests()

@@ -13,8 +13,8 @@ Rules:
   negative  a gauge is below zero, or above all requests of the run: it went below zero and wrapped; or counts more
             tokens than requests can have
   dead      a router that died `gone_s` ago still has a share in another's count
-  missing   a router counts fewer of its own than were under way there for clients that waited, all the time since they
-            asked, and no fault touched anything since
+  missing   a router counts fewer of its own than were under way there for clients that waited, all the time since
+  their request, and no fault touched anything since
   stuck     a router counts more requests at an engine than were under way there for it; or tokens without a request
   stale     a router counts more for another router than were under way there for that one in the last `gone_s`
   sum       at a quiet moment at rest (no request began or ended at the engine for `settle_s`) the sum of all routers'
@@ -56,7 +56,7 @@ class Runs:
         self.begins = [r.t for r in self.runs]
         self.moves = sorted(self.begins + [r.end for r in self.runs if r.end is not None])
         self.endless = [r for r in self.runs if r.end is None]
-        self.last_end = []  # of all up to here
+        self.last_end = []  # the latest end of all up to here
         for r in self.runs:
             before = self.last_end[-1] if self.last_end else 0
             self.last_end.append(before if r.end is None else max(before, r.end))
@@ -123,7 +123,7 @@ class Judge:
     # --- what was disturbed
 
     def calm_since(self, t):
-        """When the rest began in which this is, if it is a calm one; else None."""
+        """The beginning of the calm rest that contains t; None if there is none."""
         return next((begin for begin, end in self.calm if begin <= t <= end), None)
 
     def settled(self, machines, t):
@@ -148,7 +148,7 @@ class Judge:
         for begin, end, after in sorted(spans):
             until = end + after + gone_s
             if out and begin <= out[-1][1]:
-                # One meets the aftermath of another: what is lost then is sent again later still.
+                # This fault begins in the aftermath of another: packets lost then are sent again later still.
                 out[-1] = out[-1][0], max(out[-1][1], end + min(end - out[-1][0], lost_s) + gone_s if after else until)
             else:
                 out.append((begin, until))
@@ -157,7 +157,7 @@ class Judge:
     # --- the rules
 
     def broken(self, rule, key, text, read):
-        """One for each router and engine; the rest is counted."""
+        """Reports one anomaly for each router and engine, and counts the others."""
         self.found.setdefault((rule,) + key, []).append((text, read))
 
     def read(self, e):

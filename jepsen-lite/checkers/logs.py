@@ -8,12 +8,12 @@ grapevine_log_lines_dropped_total, null without an answer)."""
 
 from history import Anomaly
 
-LATE_S = 2.0     # after the end of a disk that hung, all is written that waited
-WRITTEN_S = 5.0  # it lives on so long, otherwise waiting lines are lost with it
+LATE_S = 2.0     # after a disk stops hanging, all waiting lines are written within this time
+WRITTEN_S = 5.0  # the router must live on for this time, or it loses waiting lines
 
 
 def written_since(faults, router, t):
-    """Since when a line that is seen at t may have waited."""
+    """The earliest time at which a line that is seen at t may have been logged."""
     return min([t] + [begin for begin, end, v in faults
                       if v.get("fault") == "disk-frozen" and router in v.get("hosts", ()) and begin <= t <= end + LATE_S])
 

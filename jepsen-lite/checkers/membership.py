@@ -48,7 +48,7 @@ LIMITS = {
     "agree_s": 10,  # a seed is found within 5 s, the dead are called within 10 s; then they compare
 }
 NAMES_TOLD_S = 15  # the lie itself, and its time among others
-WATCHED_S = 60  # after the last wish; after that at rest alone
+WATCHED_S = 60  # after the last change a replica is checked for this time, and later at rest only
 CLOCKS = ("clock-frozen", "clock-jump", "clock-rate", "clock-skew")  # wall clocks: no process dies of them
 
 
@@ -165,7 +165,7 @@ class Judge:
                 self.broken("dead", "%s holds %s for dead, which ran, and nothing was between them for %g s" %
                             (e.process, other, self.limits["heard_s"]), [], e.t)
 
-    # --- what operators wish
+    # --- operators' changes
 
     def undisturbed(self, a, b, t0, t1, excuse=lambda fault: True):
         """True if both ran, and no fault touched either or the way between them, from t0 to t1."""
@@ -211,7 +211,7 @@ class Judge:
         return out
 
     def look(self, e, replica, wishes):
-        """[(register, what is said, what may be)] that is not so."""
+        """[(register, reported value, possible values)] of each wrong report."""
         v, t1 = e.ended.value, e.ended.t
         there = replica in v.get("replicas", ())
         out = []
@@ -251,7 +251,7 @@ class Judge:
             self.broken(rule, text, ids + [e.id for e, _, _ in looks[:10]], e.t)
 
     def said_already(self):
-        """A router says that something is so already: it must be what somebody wished."""
+        """A router's answer that nothing changed must agree with an earlier change."""
         for e in self.sayings:
             wish, replica = Wish(e), e.value["replica"]
             for register in ("there",) if wish.what in ("add", "remove") else ("drained",):
@@ -297,7 +297,7 @@ class Judge:
         return max(ends) if ends else default
 
     def note(self, knew, e, replica, wishes):
-        """The wishes that the router has shown to know."""
+        """Records the changes that the router has shown to know."""
         v = e.ended.value
         there = replica in v.get("replicas", ())
         said = {"there": there, "drained": replica in v.get("drained", ()) if there else None}
@@ -322,7 +322,7 @@ def check(history):
 
 
 def first(looks, t0, t1, says):
-    """When one of the looks between the two first says so; None: none does."""
+    """The time of the first look between the two that says so; None: no look does."""
     for e in looks[bisect.bisect_left(looks, t0, key=lambda e: e.t):]:
         if e.t > t1:
             return None

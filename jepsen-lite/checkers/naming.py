@@ -1,10 +1,10 @@
-"""Names that sources said and no longer say. Each router lets them go by itself."""
+"""Names that a source no longer lists. Each router drops them by itself."""
 
 # A name that no source says any more is kept for 30 s and while it is busy (node/discover/discover.h).
 NAMES_S = 45
 NAMING = ("dns-lie", "dns-fail", "dns-silent", "member-lies", "renew-engine")
 
-LIAR = "liar"  # a member that is no router of the service: it tells names (fault `member-lies`)
+LIAR = "liar"  # a member that is no router of the service: it announces names (fault `member-lies`)
 # Its names are announced 75 s before their time is over (node/cluster/lie.c), until 4 s after it is ready.
 LIES_S = 85
 TRIED_S = 60   # a router names a name so recently heard, and not tried, once more (crdt/registry_life.c)
@@ -17,7 +17,8 @@ def lately(faults, begin, end):
 
 
 def lied(faults, begin, end):
-    """Addresses that a lying name server named, and that some routers list still, or anew by what others tell."""
+    """Addresses that a lying name server named, and that some routers still list, or list again because other routers
+    named them."""
     return {address for v in lately(faults, begin, end) for address in v.get("more", ())}
 
 

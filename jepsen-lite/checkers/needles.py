@@ -49,7 +49,7 @@ def address_needles(address, ports):
 
 
 class Streams:
-    """Pieces of what TCP carries are searched with the end of what came before on the same way."""
+    """Each piece of a TCP stream is searched together with the end of the piece before it."""
 
     def __init__(self, needles, overlap=64):
         self.needles, self.overlap, self.ends = needles, overlap, {}

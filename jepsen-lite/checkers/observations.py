@@ -5,14 +5,14 @@ Operations in the history (workloads/observations.py writes them):
   observations.chat   router              ok: replica; a unique prompt. Its op is its id, as text
   observations.learn  op, router          seen: {replica: [last asked in vain, first believed]}, in s; it ends when the
                                           router believes the prompt at the replica that answered, or the wait is over
-  observations.read   router, ops         ok: beliefs {op: {replica: tokens}}, listed: [replicas that were weighed]
+  observations.read   router, ops         ok: beliefs {op: {replica: tokens}}, listed: [replicas that it scored]
 
 Rules:
 
   invented  a prompt is believed to be somewhere before any client sent it
   phantom   a prompt is believed at an engine that it never reached. While the engine, or the router that sent it, is
             disturbed, it may have been sent there and lost on its way: a choice counts at once, until its ttl ends
-  lost      at rest a router weighs the engine that answered a prompt and believes that it has nothing of it. Excuses:
+  lost      at rest a router scores the engine that answered a prompt and believes that it has nothing of it. Excuses:
             the ttl, later content of the cache, a restart, knowledge that died with the only router that had it, and
             knowledge of an unready router about an engine that began less than NEW_S before (docs/jepsen-lite.md)
   tokens    a router believes MORE times as many tokens as its prompt has; or at rest, for a prompt that it must not
@@ -43,7 +43,7 @@ LIMITS = {
 
 
 MORE = 4
-NEW_S = 5.1  # clocks of engines and routers may differ by so much: the observation may be of the process before
+NEW_S = 5.1  # clocks of engines and routers may differ by this much: the observation may be of the process before
 
 
 def limits_of(history):
@@ -225,7 +225,7 @@ class Judge:
     def judge_healing(self):
         waits, limit = self.healing(), self.limits["observation_s"]
         late = [w for w in waits if w[0] > limit]
-        if len(late) <= max(1, len(waits) / 100):  # one is what else the machine had to do
+        if len(late) <= max(1, len(waits) / 100):  # one late wait may be due to a busy machine
             return
         p99 = percentile([s for s, _, _ in waits], 0.99)
         self.found("late", None, None, "%.1f s, p99 of %d, from the end of a partition until a router knew what was taught "

@@ -1,8 +1,8 @@
 """Processes that ended unexpectedly, or did not end when asked to; and output that no program may write: a failed CHECK, a
 sanitizer's report. Belongs to no workload; every run is judged by it. Pure.
 
-    crash    a router, an engine or the balancer ended by itself, or by a signal that nobody sent, or a router with a
-             bad status after SIGTERM; except for one that a fault deprived of memory
+    crash    a router, an engine or the balancer ended by itself, or by a signal that the lab did not send, or a
+             router with a bad status after SIGTERM; except for one that a fault deprived of memory
     stays    a router had to be killed STAYS_S after it was asked to end, or at the end of the run
     said     a router's log has a line that is no log line; another proxy (`--command`) logs as it likes"""
 

@@ -38,7 +38,7 @@ def lives(history, routers):
 
 
 def troubles(history, routers):
-    """[(from, to, router or None)] of what may keep a router from being ready."""
+    """[(from, to, router or None)] of the times in which something may keep a router from being ready."""
     machines = set(routers) | {"ns"}
     out = [(begin, end, None) for begin, end, v in faults(history)
            if v.get("fault") not in BORNE and machines & set(v.get("hosts", ()))]
@@ -47,7 +47,7 @@ def troubles(history, routers):
 
 
 def due(life, spans):
-    """When it has to be ready."""
+    """The time at which the router has to be ready."""
     since = life.begin
     for begin, end, router in spans:
         if router != life.router and begin <= since + READY_S and end > since:
@@ -57,7 +57,7 @@ def due(life, spans):
 
 def check(history):
     if not history.meta.get("watched"):
-        return []  # a history of before, or another proxy
+        return []  # a history from before this check, or another proxy
     if not history.events(f="ready"):
         return [Anomaly("blind", "no router was ever seen to be ready", t=history.end)]
     routers = {r["name"] for r in history.meta.get("routers", [])}

@@ -20,7 +20,7 @@ LIES = 80  # node/cluster/lie.c
 
 
 def told(faults, t):
-    """Names that a lying member announced and nobody runs: each is tried now and then."""
+    """Names from a lying member behind which nothing runs: a router tries each now and then."""
     return LIES if any(v["fault"] == "member-lies" for v in lately(faults, t, t)) else 0
 
 

@@ -1,6 +1,7 @@
 """When nothing is wrong any more and clients pause, all comes to rest within the stated time. Belongs to no workload. Pure.
 
-    restless    it did not: an operation goes on, a router is not met, holds an engine for down or another state
+    restless    the service did not rest: an operation goes on, or a router has not met another, marks an engine down,
+                or has another state
 """
 
 from history import Anomaly

@@ -49,12 +49,12 @@ from checkers.options import seconds
 from checkers.trouble import Trouble
 from history import Anomaly
 
-START_S = 3.0   # until a router that was touched serves as ever
+START_S = 3.0   # until a router that was touched serves normally again
 WELL_S = 8.0    # until an engine that was touched counts as well
 GONE_S = 1.5    # until an engine knows that a request is no longer needed: a second, and half of one for the machine
 CLOCK_S = 0.05  # between what a client and an engine say of the same moment
-OVERTAKEN_S = 0.01  # bytes sent so shortly before a reset may never arrive
-LOST_S = 32.0   # the same where a fault touched the way: 30 s of the kernel's (TCP_USER_TIMEOUT), and two
+OVERTAKEN_S = 0.01  # bytes sent less than this before a reset may never arrive
+LOST_S = 32.0   # GONE_S if a fault touched the way: 30 s of the kernel's (TCP_USER_TIMEOUT), and two
 IDLE_S = 8.0    # after the last engine's end, or since the request; a suspect waits for a replica for 4 s, others for 3
 HELD = 350000   # bytes of an answer that are not with its client, and that sockets do not hold either
 CUT_S = 1.5     # beyond its limit, until a router has cut off a client that reads nothing
@@ -176,7 +176,7 @@ class Service:
         return {e for e, context in self.contexts.items() if need > context}
 
     def ill_at(self, o):
-        """Engines that were touched, WELL_S longer, or not to be reached."""
+        """Engines that a fault touched (counted WELL_S longer), or that were out of reach."""
         t, t0, t1 = self.trouble, o.t, o.ended.t
         denied = {e for v in t.during(t0 - DENIED_S, t1) for e in v.get("hosts", ())
                   if (v.get("wish") or {}).get("mode") == "status_404"}
@@ -184,8 +184,8 @@ class Service:
             t.cut(r, e, t0 - WELL_S, t1) for r in self.asked(o))}
 
     def rejected(self, o, v):
-        """True if the answer is from an engine with another configuration. A fault may cause so many, if its peers were
-        well; otherwise no peer could be asked."""
+        """True if the answer is from an engine with another configuration. A fault may cause this many such answers
+        if the engine's peers were well. If they were not, the number is not limited."""
         ill, short = self.ill_at(o), self.short_for(o)
         for r in self.runs.get(o.id, []):
             fault = self.trouble.rejecting(r.engine, r.t) if r.status == v["status"] else None
@@ -275,7 +275,7 @@ class Service:
             self.broken("twice", o, "%s: %d engines had it: %s" % (told(o), len(tries), mine))
 
     def needless(self, o, mine):
-        """Why one of these should not have been; None: each may have been. What is sent may be late by a fault."""
+        """Why one of these runs should not have happened; None: each may have happened. A fault may delay requests."""
         for i, r in enumerate(mine[1:], 1):
             # Its client began before any engine had it.
             token_s = o.ended.value.get("token_s")
@@ -319,8 +319,8 @@ class Service:
                     told(o), r, end - since, "its operation ended" if since == o.ended.t else "another engine had it"))
 
     def beyond(self, t, o, r, since, seconds):
-        """True if the engine must know at t a fact that is true since then: so many seconds later, or when faults
-        allow."""
+        """True if at t the engine must know a fact that became true at `since`: this many seconds later, or later if
+        faults delayed it."""
         limit = since + seconds
         if t <= limit:
             return False

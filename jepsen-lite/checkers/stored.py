@@ -80,7 +80,7 @@ class Stored:
         return [r for r in self.runs.get(o.id, []) if r.path == o.value.get("path")]
 
     def sent(self, o, v):
-        """A whole answer is one that an engine sent so. One that was killed may not have written that down."""
+        """A whole answer is one that an engine sent so. A killed engine may not have written that in its journal."""
         mine = self.mine(o)
         if not whole(v) or any(r.how == "whole" and r.hash == v["hash"] for r in mine):
             return

@@ -14,7 +14,7 @@ A process that is down is trouble by itself, whatever the faults."""
 
 from checkers.naming import LIAR
 
-DRAIN_S = 12.0  # a router that got SIGTERM has closed its port so long before it ends, at most
+DRAIN_S = 12.0  # a router that got SIGTERM closes its port at most this long before it ends
 LAG_S = 0.5     # the lab sees the end of a process later than its clients do, on a machine that is busy
 
 
@@ -77,7 +77,7 @@ class Trouble:
         return self.touched(host, t0, t1, harmless)
 
     def touched(self, host, t0, t1, harmless=False):
-        """The same by faults alone."""
+        """True if a fault touches the machine; processes that are down do not count."""
         return any(host in v.get("hosts", ()) and not v.get("links") for v in self.during(t0, t1, harmless))
 
     def started(self, process, t0, t1):

@@ -1,4 +1,4 @@
-"""The history of a run: who wrote what, when. The README of jepsen-lite has the format.
+"""The history of a run: what each process did, and when. The README of jepsen-lite has the format.
 
 Recorder writes it, from many threads. History reads it; checkers see nothing else of a run."""
 

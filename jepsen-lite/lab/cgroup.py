@@ -42,7 +42,7 @@ class Memory:
         return not os.path.exists(self.folder(number))
 
     def strays(self, alive):
-        """Numbers of groups whose run is no more: it was killed with all that could remove them."""
+        """Numbers of groups whose run was killed, together with all processes that could remove them."""
         numbers = [n.removeprefix(NAME) for n in os.listdir(self.parent) if n.startswith(NAME)]
         return [n for n in numbers if not (n.isdigit() and alive(int(n)))]
 

@@ -77,9 +77,9 @@ class Connection:
 
     def ask(self, method, path, headers=(), body=None, timeout=60, leave_s=None, leave_events=None, leave_by="fin",
             sleep_s=0, behind=None, sent=False):
-        """`leave_s`, `leave_events`: the client goes after so many seconds or events, by FIN or by `reset`. `sleep_s`:
-        so long it reads nothing behind the first event; the kernel of a new connection takes little for it. `behind`:
-        method and path of a request that is sent at once behind this one; asked for with `sent` it is read alone."""
+        """`leave_s`, `leave_events`: the client leaves after this many seconds or events, by FIN or by `reset`.
+        `sleep_s`: for this time it reads nothing after the first event; the kernel of a new connection takes little for
+        it. `behind`: method and path of a request that is sent at once after this one; with `sent` its answer is read."""
         exchange = _Exchange(self, timeout, leave_s, leave_events, leave_by, sleep_s)
         return exchange.run(method, path, dict(headers), body, behind, sent)
 

@@ -1,11 +1,11 @@
-"""An episode on a service: its faults begin, last and are mended, each in its own thread."""
+"""An episode on a service: its faults begin, last and are repaired, each in its own thread."""
 
 import itertools
 import random
 import threading
 import traceback
 
-STOP_S = 60  # a fault that takes longer to mend is a fault of the harness
+STOP_S = 60  # a fault whose repair takes longer is an error of the lab
 
 
 class Stage:
@@ -14,7 +14,7 @@ class Stage:
     def __init__(self, service, recorder, nemeses):
         self.service, self.recorder, self.nemeses = service, recorder, {n.name: n for n in nemeses}
         self.ids = itertools.count(1)
-        self.over = threading.Event()  # mend everything now
+        self.over = threading.Event()  # repair everything now
         self.errors = []
         self.now = []                  # names of the faults under way
 

@@ -4,9 +4,9 @@ Pauses, rejections and lists that change are faults (nemeses/engine.py): they be
 
 import random
 
-SHARE = 0.5                     # share of engines with any,
-MOST = 2                        # so many kinds of them
-CONTEXT = 3000                  # tokens of one that has less than its peers: some requests here do not fit
+SHARE = 0.5                     # share of the engines that have habits
+MOST = 2                        # the most kinds of habits that an engine has
+CONTEXT = 3000                  # tokens of an engine's shorter context: some requests here do not fit
 SILENCE_S = 0.3, 6.0            # a stream's text is delayed, as by a parser of tool calls
 SILENCE_LIMITED_S = 0.3, 1.5    # if routers have time limits: the minimum that a control sets is 3 s
 MISSING = ("vllm:iteration_tokens_total", "vllm:generation_tokens_total", "vllm:prompt_tokens_total",

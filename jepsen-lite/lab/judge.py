@@ -16,7 +16,7 @@ ALWAYS = ("logs", "processes", "ready", "resources", "rest")  # checkers that ne
 
 
 class Judgement:
-    """`anomalies`: each knows its `checker`. `errors`: what went wrong in checkers themselves."""
+    """`anomalies`: each knows its `checker`. `errors`: errors of the checkers themselves."""
 
     def __init__(self, folder):
         self.folder = folder

@@ -1,4 +1,4 @@
-"""The command line: settings, what the machine lacks, and the room of its own in which all runs."""
+"""The command line: settings, what the machine lacks, and the namespaces in which all runs."""
 
 import argparse
 import contextlib
@@ -111,7 +111,8 @@ def in_a_room(script, argv):
             for pid in f.read().split():
                 os.kill(int(pid), signal.SIGINT)
 
-    # The terminal tells the whole group, this process tells its child alone: a group of its own hears once.
+    # The terminal signals the whole group, and this process signals its child: with its own group the child gets one
+    # signal.
     child = subprocess.Popen(ROOM + ["--", sys.executable, script] + argv, env=dict(os.environ, **{INSIDE: str(os.getpid())}),
                              preexec_fn=dies_with_parent, start_new_session=True)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

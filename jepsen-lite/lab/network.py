@@ -1,7 +1,7 @@
 """The wire between machines, as faults see it. wire/wire.c carries the packets and has the settings.
 
-Each fault has a Layer of its own. What happens between two machines is all layers together, so that a fault that is
-mended leaves another one as it was.
+Each fault has a Layer of its own. All layers together decide what happens between two machines, so the repair of one
+fault leaves other faults unchanged.
 """
 
 import subprocess
@@ -86,7 +86,7 @@ class Wire:
         return {name: int(value) for name, value in (word.split("=") for word in self.say("stats"))}
 
     def stalls(self):
-        """[(from, to)] by time.monotonic(): when no packet went anywhere, for the machine under all of it was busy."""
+        """[(from, to)] by time.monotonic(): when no packet moved, because the machine on which all runs was busy."""
         with open(self.log, encoding="utf-8") as f:
             words = [line.split() for line in f if line.startswith("stalled ")]
         return [(float(begin), float(end)) for _, begin, end in words]

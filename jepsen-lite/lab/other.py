@@ -8,7 +8,7 @@ import socket
 from .parts import CLIENT_PORT, loopback
 from .process import ENDS, Process
 
-# Faults that take hold of what Grapevine alone has: its keys, its admin port, its clock, its ways to find engines.
+# Faults of parts that only Grapevine has: its keys, its admin port, its clock, its ways to find engines.
 OWN = ("clock-", "disk-", "dns-", "gossip-", "member-", "move-router", "renew-engine", "rotate-keys", "upgrade")
 
 
@@ -68,7 +68,7 @@ class Other(Process):
         return {}
 
     def why_not_calm(self):
-        """None if it answers by every engine, as far as one can see that from outside."""
+        """None if the proxy answers from every engine, as far as this shows from outside."""
         for _ in range(2 * len(self.service.engines)):
             try:
                 status, _ = loopback(self.host, self.port, "GET", "/v1/models", timeout=3)

@@ -1,4 +1,4 @@
-"""A run inside its room: up, episodes, rests, down, verdict."""
+"""A run inside its namespaces: start, episodes, rests, stop, verdict."""
 
 import glob
 import os
@@ -21,7 +21,7 @@ from .service import Options, Service
 
 # Stated times, in s. Checkers find them in the history's first line.
 LIMITS = {
-    # From the last mend until all routers agree and use all engines: a back-off may last 30 s, the router that found a
+    # From the last repair until all routers agree and use all engines: a back-off may last 30 s, the router that found a
     # stall has 5 s for its trial, and then the others hear of it and take turns of half a second.
     "rest_s": 40,
     "pause_s": 25,      # for a step of a workload that is under way
@@ -29,7 +29,7 @@ LIMITS = {
     "observation_s": 2,  # until all know an observation, p99, after a partition heals
     "fence_s": 6,       # until no router believes in the cache of an engine that restarted
 }
-LAST_REST_S = 3  # kept of the time for the end
+LAST_REST_S = 3  # of the run's time, reserved for the last rest
 
 
 def folder_of(o):
@@ -105,7 +105,7 @@ class Run:
         self.loads = Loads(s, self.recorder, self.workload_classes, o.seed)
 
     def rest(self):
-        """Clients pause, all is read, and on it goes."""
+        """Pauses the clients, reads everything, and lets the clients go on."""
         self.recorder.event("lab", "rest", {"phase": "pause"})
         self.progress.say("waits for rest")
         paused = self.loads.pause(LIMITS["pause_s"])
@@ -160,7 +160,7 @@ class Run:
             self.recorder.close()
 
     def tell_stalls(self):
-        """When the machine under all of it stood still, that was a fault of everything."""
+        """Records each pause of the machine on which all runs as a fault of everything."""
         self.stalls = self.service.whole_wire.stalls()
         for i, span in enumerate(self.stalls):
             begin, end = (max(0, t - self.recorder.began) for t in span)

@@ -62,7 +62,7 @@ class Service:
         return self.hosts[name]
 
     def spare(self, name):
-        """A machine more."""
+        """One more machine."""
         return self.machine(name, SPARE, 1 + sum(1 for h in self.hosts.values() if h.address.startswith("10.77.5.")))
 
     def follow(self, process):
@@ -99,7 +99,7 @@ class Service:
             return False
 
     def stop(self):
-        """Ends all processes, as Ctrl-C does. Who does not end in 5 s is killed; the history has its status."""
+        """Ends all processes, as Ctrl-C does. What does not end in 5 s is killed; the history has its status."""
         if self.watch is not None:
             self.watch.stop()
         self.recorder.event("lab", "stop")
@@ -130,7 +130,7 @@ class Service:
         return view
 
     def with_layer(self):
-        """The same service, whose wire is a layer of its own: what one fault did can be mended alone."""
+        """The same service, whose wire is a layer of its own: the effects of one fault can be repaired alone."""
         view = copy.copy(self)
         view.wire = self.whole_wire.layer()
         return view

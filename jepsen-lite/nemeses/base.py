@@ -1,4 +1,4 @@
-"""Shared by all faults: their victims, and a list of mends that stop() runs, however far start() came."""
+"""Shared by all faults: their victims, and a list of repairs that stop() runs, however far start() came."""
 
 import os
 import subprocess
@@ -62,7 +62,7 @@ class Nemesis:
         raise NotImplementedError
 
     def stop(self, service):
-        """Runs the mends, the last first, all of them; what one of them raises is raised at the end."""
+        """Runs all repairs, the last one first; an exception of a repair is raised at the end."""
         self.over.set()
         failed = None
         while self.mends:
@@ -76,7 +76,7 @@ class Nemesis:
             raise failed
 
     def later(self, mend, *args):
-        """To be done by stop(). Said before the harm is done, so that nothing is left of half a start."""
+        """Registers a repair for stop(), before the harm is done, so that an incomplete start leaves nothing behind."""
         self.mends.append((mend, args))
 
     def some(self, service, rng, kind, most=None):

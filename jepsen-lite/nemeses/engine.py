@@ -6,9 +6,9 @@ from .base import Nemesis, names, plural
 class _Engine(Nemesis):
     seconds = (2, 10)
     serves = True  # it takes requests, and may never answer
-    most = None  # engines at a time: half of them if it is not said
+    most = None  # engines at a time; None: half of them
     more = {}  # more fields of its start event
-    wishes = ()  # (what people read, the wish for /sim/fail)
+    wishes = ()  # (text for people, request for /sim/fail)
 
     def start(self, service, rng):
         chosen = self.some(service, rng, "engines", self.most)
@@ -122,7 +122,7 @@ class Pause(_Engine):
 class Reject(_Engine):
     """An engine begins to reject what its peers accept: another key, no chat template, another context length."""
     name = "engine-reject"
-    most = 1  # if more do, the request is the cause
+    most = 1  # if more engines reject, the request counts as the cause
     more = {"rejects": True}
     wishes = (("answers 401: its key is another", {"mode": "status_401"}), ("answers 403", {"mode": "status_403"}),
               ("answers 404 for the model that it lists", {"mode": "status_404"}), ("answers 422", {"mode": "status_422"}),

@@ -11,7 +11,8 @@ REJECTS = {"tcp": ("reject with tcp reset", "is answered by resets"),
 
 
 class _Gossip(Packets):
-    """At the router and, for what it sends, at all others: who sends hears nothing of its own firewall."""
+    """Rules at the router and, for its outgoing packets, at all others, because a sender would notice its own
+    firewall."""
     seconds = (3, 12)
     protocol = None
 

@@ -32,7 +32,7 @@ def by_name(command, engines_port, gossip_port, server):
 
 
 class Names(Dns):
-    """The server, on a machine of its own. It knows where everybody is; faults change `mode`, `left_out`, `more`,
+    """The server, on a machine of its own. It knows the addresses of all; faults change `mode`, `left_out`, `more`,
     `delay_s` and `silent` (names), of which one at a time has a fault."""
 
     def __init__(self, service):

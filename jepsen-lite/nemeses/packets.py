@@ -1,6 +1,6 @@
 """Rules of a firewall on the machines of engines: resets, closed and silent ports, what a firewall forgets.
 
-Clients do not talk to engines, so what fails there is for the router to hide. A machine's own loopback is left alone:
+Clients do not talk to engines, so the router has to hide failures there. A machine's own loopback is left alone:
 the lab speaks to processes by it. Each fault has a table of its own, so that two on one machine do not meet."""
 
 import os

@@ -1,6 +1,6 @@
 """One after the other is restarted: all routers, all engines, with this build or another; or the balancer at once.
 
-What a process's end and start excuse is said by themselves: the fault as a whole excuses nothing."""
+The end and start of each process are excuses themselves: the fault as a whole excuses nothing."""
 
 import signal
 import time

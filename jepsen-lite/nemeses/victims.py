@@ -1,4 +1,5 @@
-"""Whom a fault may touch: pure, but for the table of who holds whom. At least one of each kind stays well."""
+"""The victims that a fault may touch; pure, except for the table of each fault's victims. At least one process of
+each kind stays well."""
 
 import itertools
 import threading

@@ -13,7 +13,7 @@ GAP_S = 1.0          # at most, before a fault of an episode begins
 REST_S = 18.0        # approximate length of a rest, including the reads of workloads
 REST_SHARE = 0.5     # share of the episodes that end with a rest;
 REST_SHARE_LONG = (0.1, 0.3)  # at least and at most, where there is time for each fault to come alone
-MEND_S = 3.0         # time of an episode beside its faults: beginning, waiting for the longest, mending
+MEND_S = 3.0         # time of an episode in addition to its faults: beginning, waiting for the longest, repair
 THREES = 0.45        # episodes with three faults for each pair of families, about
 
 
@@ -44,7 +44,7 @@ def family(name):
 
 
 def longest_s(of, size):
-    """Average length of the longest of `size` faults, of all that may be drawn."""
+    """Average length of the longest of `size` faults drawn from these."""
     of = sorted(of)
     size = max(1, min(size, len(of)))
     return sum(s * math.comb(i, size - 1) for i, s in enumerate(of)) / max(1, math.comb(len(of), size))

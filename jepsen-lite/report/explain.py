@@ -17,7 +17,7 @@ def rule(anomaly):
 
 
 class Room:
-    """Room for one anomaly: the more anomalies, the less."""
+    """Limits of one anomaly's section: the more anomalies, the smaller."""
 
     def __init__(self, told):
         def of(total, least, most):

@@ -51,7 +51,7 @@ def verdict(anomalies):
 
 
 def summary(facts):
-    """One sentence of what was done to whom."""
+    """One sentence that describes the service, its faults and its operations."""
     meta = facts.meta
     done = {k: sum(w.counts[k] for w in facts.workloads.values()) for k in ("fail", "info")}
     parts = [many(len(facts.names("routers")), "router") + ", " + many(len(facts.names("engines")), "engine"),

@@ -34,7 +34,7 @@ HEAD = ["ok", "failed or unknown", "left, or told off", "p50", "p99", "anomalies
 
 
 def add(facts, anomalies, workloads, faults):
-    """A run more. `anomalies`: of verdict.json."""
+    """Adds a run. `anomalies`: of verdict.json."""
     for name, w in facts.workloads.items():
         workloads.setdefault(name, Row()).add(w.counts, w.took)
     for a in anomalies:

@@ -1,10 +1,10 @@
-"""Inside a room of its own, at a real service: what those faults truly do that test_nemeses.py cannot play on machines that
-are none. Run by test_lab.py.
+"""In namespaces of its own, with a real service: the effects of those faults that test_nemeses.py cannot play on
+faked machines. Run by test_lab.py.
 
     faults_story.py BUILD_DIR FOLDER NAMES       the latter a regular expression
 
 Each fault begins, is seen where it should be, ends, and is not seen any more. Prints a line for each, and ends with
-status 1 at the first that is not so."""
+status 1 at the first that fails."""
 
 import json
 import os
@@ -31,7 +31,7 @@ LIMIT_S = 30 * float(os.environ.get("SLOW", "1"))
 
 
 class Last(random.Random):
-    """The last of what there is to choose from: a clock that is off by a month, not by 50 ms."""
+    """Always chooses the last option: a clock that is off by a month, not by 50 ms."""
 
     def choice(self, seq):
         return seq[-1]
@@ -62,14 +62,14 @@ def family(pid):
 
 
 class Signs:
-    """The sign of each fault at a router, by the fault's name."""
+    """Checks for the effect of each fault at a router, by the fault's name."""
 
     def __init__(self, service):
         self.service = service
         self.key = text(service.key_file)
 
     def clock_off(self, r):
-        """A program that is started as the router was reads another time; and the router has the library."""
+        """A program started like the router reads another time, and the router has the library."""
         began = time.time()
         told = float(subprocess.run(["date", "+%s.%N"], env=dict(os.environ, **r.env), capture_output=True).stdout)
         return not began - 0.1 <= told <= time.time() + 0.1 and "clock_shift.so" in text("/proc/%d/maps" % r.pid)
@@ -104,7 +104,7 @@ class Signs:
             return True
 
     def disk_frozen(self, r):
-        """A program that is started as the router was does not get rid of a line."""
+        """A program started like the router cannot write a line."""
         try:
             subprocess.run(["sh", "-c", "there-is-no-such-program"], env=dict(os.environ, **r.env), capture_output=True, timeout=0.2)
         except subprocess.TimeoutExpired:

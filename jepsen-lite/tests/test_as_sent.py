@@ -20,16 +20,16 @@ DONE = b"data: [DONE]\n\n"
 
 
 class AsSent(unittest.TestCase):
-    def test_an_answer_of_one_engine(self):
+    def test_an_answer_of_one_engine_has_no_other_form(self):
         self.assertEqual(as_sent(CHAT, event("a", 1, ROLE) + event("a", 1, TOKEN) + DONE), [])
 
-    def test_another_engine_took_over_before_a_token(self):
+    def test_a_takeover_before_the_first_token_has_another_form(self):
         rest = event("b", 2, TOKEN) + event("b", 2, TOKEN) + DONE
         got = as_sent(CHAT, event("a", 1, ROLE) + rest)
         self.assertEqual([{k: g[k] for k in ("bytes", "hash")} for g in got], [digest(event("b", 2, ROLE) + rest)])
 
-    def test_the_other_has_another_framing(self):
-        """Its first event has it too."""
+    def test_the_first_event_has_the_second_engines_framing(self):
+        """The engine that took over sent its own first event in its own framing."""
         def crlf(body):
             return body.replace(b"data: ", b"data:").replace(b"\n", b"\r\n")
         for one, other in ((bytes, crlf), (crlf, bytes), (crlf, crlf)):
@@ -37,22 +37,22 @@ class AsSent(unittest.TestCase):
             got = as_sent(CHAT, one(event("a", 1, ROLE)) + rest)
             self.assertEqual([g["hash"] for g in got], [digest(other(event("b", 2, ROLE)) + rest)["hash"]])
 
-    def test_another_engine_went_on_after_a_token(self):
+    def test_a_takeover_after_a_token_has_no_other_form(self):
         self.assertEqual(as_sent(CHAT, event("a", 1, TOKEN) + event("b", 2, TOKEN) + DONE), [])
 
-    def test_three_engines(self):
+    def test_an_answer_of_three_engines_has_no_other_form(self):
         """The third one is no engine's answer, whatever the name of the first event."""
         body = event("a", 1, ROLE) + event("b", 2, TOKEN) + event("c", 2, TOKEN) + DONE
         sent = event("b", 2, ROLE) + event("b", 2, TOKEN) + event("b", 2, TOKEN) + DONE
         self.assertNotIn(digest(sent)["hash"], [g["hash"] for g in as_sent(CHAT, body)])
 
-    def test_a_ping_before_a_message(self):
+    def test_a_ping_before_a_message_may_be_left_out(self):
         message = b'event: message_start\ndata: {"type":"message_start"}\n\n'
         got = as_sent(MESSAGES, b'event: ping\ndata: {"type": "ping"}\n\n' + message)
         self.assertEqual([g["hash"] for g in got], [digest(message)["hash"]])
         self.assertEqual(as_sent(MESSAGES, message), [])
 
-    def test_no_stream(self):
+    def test_bodies_that_are_no_streams_have_no_other_form(self):
         for body in (b"", b"{}", b'{"id":"a"}', b"data: [DONE]\n\n", b"data: {\n\ndata: {\n\n"):
             self.assertEqual(as_sent(CHAT, body), [], body)
 

@@ -1,4 +1,4 @@
-"""The table of negative controls, the bugs that there are, and the rules that there are: none without the others."""
+"""The table of negative controls, the known bugs and the rules agree with each other."""
 
 import argparse
 import importlib.machinery
@@ -52,7 +52,7 @@ class Table(unittest.TestCase):
         self.assertEqual(simulated & real, set())
         self.assertEqual(simulated | real | set(bugs.known("BUG_LIAR_MAP")), set(bugs.known()))
 
-    def test_each_control_names_rules_that_there_are(self):
+    def test_each_control_names_existing_rules(self):
         there = rules_of(PAGE)
         self.assertIn("resources: descriptors", there)
         self.assertIn("service: needless cut", there)
@@ -60,7 +60,7 @@ class Table(unittest.TestCase):
             self.assertTrue(c.rules, c.bug)
             self.assertEqual(set(c.rules) - there, set(), c.bug)
 
-    def test_each_control_names_what_can_be_run(self):
+    def test_each_control_names_existing_workloads_and_nemeses(self):
         workloads, nemeses = found.workloads(), found.nemeses()
         for c in bugs.TABLE:
             self.assertEqual(set(c.workload.split(",")) - set(workloads), set(), c.bug)
@@ -74,7 +74,7 @@ class Table(unittest.TestCase):
 
 
 class Judged(unittest.TestCase):
-    """The program, on runs that are none: what each anomaly makes of it."""
+    """The program on faked runs: its verdict for each anomaly."""
 
     def judge(self, with_bug, without=(), bugs_only=False):
         runs = []
@@ -89,26 +89,26 @@ class Judged(unittest.TestCase):
 
     DEAD, SUM = ({"checker": "load", "rule": r, "t": 1, "text": ""} for r in ("dead", "sum"))
 
-    def test_caught_and_clean_without(self):
+    def test_a_bug_is_caught_and_the_run_without_a_bug_is_clean(self):
         row, runs = self.judge({5: [self.DEAD]})
         self.assertEqual((row["wrong"], row["by"], row["seconds"]), (None, "load: dead", 40.0))
         self.assertEqual(runs, [("DEAD_LOAD", 5), ("NONE", 5)])
 
-    def test_the_next_seed_while_there_is_time(self):
+    def test_the_next_seed_is_tried_while_time_is_left(self):
         row, _ = self.judge({6: [self.SUM, self.DEAD]})
         self.assertEqual((row["wrong"], row["by"], row["seconds"], row["seed"]), (None, "load: dead", 80.0, 6))
 
-    def test_not_caught_in_three_minutes(self):
+    def test_a_bug_that_is_not_caught_in_three_minutes_fails(self):
         row, runs = self.judge({8: [self.SUM]})
         self.assertEqual((row["wrong"], row["by"]), ("not caught, but there is load: sum", None))
         self.assertEqual([seed for bug, seed in runs if bug != "NONE"], [5, 6, 7, 8])
 
-    def test_an_anomaly_without_the_bug(self):
+    def test_an_anomaly_without_the_bug_fails(self):
         for bugs_only in (False, True):
             row, runs = self.judge({5: [self.DEAD]}, [self.SUM], bugs_only)
             self.assertEqual((bool(row["wrong"]), len(runs)), (not bugs_only, 1 if bugs_only else 2))
 
-    def test_what_make_runs_are_controls(self):
+    def test_bugs_that_the_makefile_names_have_controls(self):
         with open(os.path.join(bugs.TOP, "Makefile"), encoding="utf-8") as f:
             names = re.search(r"\$\(or \$\(BUGS\),([A-Z_ ]+)\)", f.read()).group(1).split()
         self.assertGreaterEqual(len(names), 3)
@@ -116,7 +116,7 @@ class Judged(unittest.TestCase):
 
 
 class Caught(unittest.TestCase):
-    def test_by_the_first_of_its_rules(self):
+    def test_a_bug_is_caught_by_the_first_anomaly_of_its_rules(self):
         control = bugs.Control("X", "load", "none", "load: stuck", "load: sum")
         self.assertIsNone(control.caught_by([{"checker": "load", "rule": "dead", "t": 1},
                                              {"checker": "rest", "rule": "sum", "t": 1}]))

@@ -48,8 +48,8 @@ class Groups(unittest.TestCase):
         self.put("memory/memory.limit_in_bytes")
         self.assertEqual(self.find("4:memory:/of/the/host\n").parent, self.root + "/memory")
 
-    def test_version_2_below_the_nearest_that_hands_memory_on(self):
-        """A session of systemd: the session hands nothing on, for it has processes; its slice does."""
+    def test_version_2_uses_the_nearest_group_that_delegates_memory(self):
+        """A systemd session delegates nothing, because it has processes; its slice delegates memory."""
         self.group("user.slice/user-0.slice/session-1.scope")
         self.group("user.slice/user-0.slice", "memory pids\n")
         self.group("user.slice", "memory pids\n")
@@ -70,16 +70,16 @@ class Groups(unittest.TestCase):
         self.assertEqual(self.find("0::/a\n").parent, self.root)
         self.assertEqual(self.find("0::/\n").parent, self.root)
 
-    def test_nobody_hands_memory_on(self):
+    def test_no_group_is_found_if_none_delegates_memory(self):
         self.group("a", "pids")
         self.group(".", "cpu pids")
         self.assertIsNone(self.find("0::/a\n"))
 
-    def test_neither(self):
+    def test_no_group_is_found_without_cgroups(self):
         self.assertIsNone(self.find(""))
         self.assertIsNone(cgroup.find(self.root, self.root + "/nothing"))
 
-    # Folders without files: as the kernel has it, a group goes with its files.
+    # Groups are folders without files here: the kernel removes a group together with its files.
 
     def make(self, *numbers):
         for n in numbers:
@@ -89,16 +89,16 @@ class Groups(unittest.TestCase):
     def left(self):
         return sorted(os.listdir(self.root))
 
-    def test_whoever_handed_the_number_in_removes_the_group(self):
+    def test_a_run_removes_its_own_group(self):
         cgroup.clean(os.getpid(), self.make(os.getpid()))
         self.assertEqual(self.left(), [])
 
-    def test_groups_of_runs_that_go_on_stay(self):
+    def test_groups_of_other_running_runs_stay(self):
         """Process 1 lives; a number that no process has is one of a run that was killed."""
         cgroup.clean(os.getpid(), self.make(1, 1 << 30, os.getpid()))
         self.assertEqual(self.left(), ["jepsen-lite-1"])
 
-    def test_a_group_that_is_in_use_is_no_error(self):
+    def test_a_group_in_use_is_no_error(self):
         memory = self.make(os.getpid())
         self.put("jepsen-lite-%d/busy" % os.getpid())
         cgroup.clean(os.getpid(), memory, wait_s=0.1)

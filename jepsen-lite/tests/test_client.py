@@ -1,4 +1,4 @@
-"""The client writes down what came: whole, cut, malformed, more than that."""
+"""The client records what arrived: a complete answer, a cut one, a malformed one, or more than one."""
 
 import os
 import socket
@@ -64,13 +64,13 @@ class Client(unittest.TestCase):
         self.request = server.requests[0]
         return a
 
-    def test_whole_by_length(self):
+    def test_an_answer_complete_by_its_length(self):
         a = self.get(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-A: 1\r\nx-a: 2\r\n\r\nhello")
         self.assertEqual((a.status, a.body, a.framed, a.finished, a.error), (200, b"hello", True, True, None))
         self.assertEqual(a.headers["x-a"], "1, 2")
         self.assertIn(b"x-jepsen-op: 7\r\n", self.request)
 
-    def test_whole_stream(self):
+    def test_a_complete_stream(self):
         a = self.get(CHUNKED + TOKEN + DONE + END)
         self.assertEqual((a.finished, a.last, a.framed, a.tokens, a.failed), (True, True, True, 1, False))
         self.assertEqual([data for _, data in a.events][1], "[DONE]")
@@ -83,15 +83,15 @@ class Client(unittest.TestCase):
         a = self.get(slowly)
         self.assertEqual((a.finished, a.tokens, len(a.events)), (True, 1, 2))
 
-    def test_no_last_event(self):
+    def test_a_stream_without_its_last_event(self):
         a = self.get(CHUNKED + TOKEN + END)
         self.assertEqual((a.framed, a.last, a.finished, a.error), (True, False, False, None))
 
-    def test_cut_behind_the_last_event(self):
+    def test_a_cut_after_the_last_event(self):
         a = self.get(CHUNKED + TOKEN + DONE)
         self.assertEqual((a.framed, a.last, a.finished, a.error), (False, True, True, "closed"))
 
-    def test_cut_in_the_midst(self):
+    def test_a_cut_in_the_middle_of_an_answer(self):
         short = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhell"
         for data in (CHUNKED + TOKEN + b"20\r\ndata: {", short, HEAD, b""):
             a = self.get(data)
@@ -119,11 +119,11 @@ class Client(unittest.TestCase):
                      CHUNKED + b"xyz\r\n", CHUNKED + b"1\r\nabc\r\n"):
             self.assertEqual(self.get(data).error, "malformed", data)
 
-    def test_more_than_was_asked_for(self):
+    def test_extra_bytes_after_an_answer(self):
         a = self.get(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokHTTP/1.1 200 OK\r\n")
         self.assertEqual((a.finished, a.body, a.extra), (True, b"ok", b"HTTP/1.1 200 OK\r\n"))
 
-    def test_the_end_of_the_connection_is_the_end(self):
+    def test_an_answer_that_ends_with_its_connection(self):
         a = self.get(b"HTTP/1.1 200 OK\r\n\r\nall of it")
         self.assertEqual((a.finished, a.body), (True, b"all of it"))
 
@@ -131,12 +131,12 @@ class Client(unittest.TestCase):
         a = self.get(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
         self.assertEqual((a.status, a.body), (200, b"ok"))
 
-    def test_patience(self):
+    def test_the_client_times_out(self):
         server = self.serve(lambda sock: sock.recv(1))
         a = ask(None, "127.0.0.1", server.port, "GET", "/", timeout=0.1)
         self.assertEqual((a.error, a.sent), ("timeout", True))
 
-    def test_leaves_by_events(self):
+    def test_the_client_leaves_after_some_events(self):
         over = []
 
         def endless(sock):
@@ -156,7 +156,7 @@ class Client(unittest.TestCase):
         self.fail("the server did not see its clients leave")
 
     def test_two_requests_at_once(self):
-        """The second one's answer may come with the first one's, and stays for its reader."""
+        """The second answer may arrive with the first, and is kept for its reader."""
         one, two = b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\none", b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\ntwo"
         server = self.serve(one + two)
         c = Connection(None, "127.0.0.1", server.port)
@@ -173,18 +173,18 @@ class Client(unittest.TestCase):
         b = c.ask("GET", "/two", sent=True)
         self.assertEqual((b.status, b.error, b.reused), (0, "closed", True))
 
-    def test_reads_nothing_for_a_while(self):
-        """Bytes sent meanwhile come then."""
+    def test_the_client_reads_nothing_for_a_while(self):
+        """Bytes sent meanwhile arrive afterwards."""
         a = self.get(CHUNKED + TOKEN * 3 + DONE + END, sleep_s=1)
         self.assertTrue(a.finished)
         self.assertEqual(a.tokens, 3)
         self.assertGreaterEqual(a.end_s, 1)
 
-    def test_leaves_by_time(self):
+    def test_the_client_leaves_after_some_time(self):
         a = self.get(lambda sock: sock.recv(1), leave_s=0.05)
         self.assertEqual((a.error, a.sent, a.status), ("left", True, 0))
 
-    def test_a_connection_that_is_kept(self):
+    def test_a_connection_is_kept_alive(self):
         ok = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
         server = self.serve([ok, ok, ok.replace(b"OK", b"OK\r\nconnection: close")])
         c = Connection(None, "127.0.0.1", server.port)

@@ -21,32 +21,32 @@ class Search(unittest.TestCase):
     def found(self, data):
         return [(kind, at) for kind, _, at in self.needles.find(data)]
 
-    def test_nothing(self):
+    def test_no_needle_is_found_in_other_bytes(self):
         self.assertEqual(self.found(b""), [])
         self.assertEqual(self.found(b"marve"), [])
         self.assertEqual(self.found(random.Random(1).randbytes(100000)), [])
 
-    def test_anywhere(self):
+    def test_needles_are_found_anywhere(self):
         self.assertEqual(self.found(b"xx" + bytes.fromhex("0102030405ff")), [("hash", 2)])
         self.assertEqual(self.found(b"amarvel"), [("prompt", 1)])
         self.assertEqual(self.found(b"marvellous marvels"), [("prompt", 0), ("prompt", 0), ("prompt", 11)])
 
-    def test_the_beginning_of_one_is_not_it(self):
+    def test_the_beginning_of_a_needle_is_not_found(self):
         self.needles.add("prompt", b"extraordinary")
         self.assertEqual(self.found(b"extraordinarx"), [])
 
-    def test_short_ones_are_refused(self):
+    def test_short_needles_are_refused(self):
         with self.assertRaises(ValueError):
             self.needles.add("prompt", b"word")
 
-    def test_a_stream_in_pieces(self):
+    def test_a_needle_is_found_across_pieces_of_a_stream(self):
         streams = Streams(self.needles)
         self.assertEqual(streams.find(1, b"xx\x01\x02\x03"), [])
-        self.assertEqual(streams.find(2, b"\x04\x05\xff"), [])  # another way
+        self.assertEqual(streams.find(2, b"\x04\x05\xff"), [])  # another stream
         self.assertEqual([k for k, _, _ in streams.find(1, b"\x04\x05\xff")], ["hash"])
         self.assertEqual(streams.find(1, b"yy"), [])  # it is found once
 
-    def test_addresses(self):
+    def test_addresses_are_found_in_each_form(self):
         self.needles.add("address", *address_needles("10.77.2.1", [8000]))
         for bytes_ in (b"http://10.77.2.1:8000", bytes([10, 77, 2, 1, 0x1f, 0x40]), bytes([1, 2, 77, 10, 0x40, 0x1f]),
                        bytes([0xff, 0xff, 10, 77, 2, 1])):
@@ -84,7 +84,7 @@ class Confidentiality(unittest.TestCase):
     def expect(self, told, *expected):
         self.assertEqual(rules(check(told.history())), list(expected))
 
-    def test_all_is_well(self):
+    def test_a_right_history_has_no_anomaly(self):
         t = Told()
         t.searched(10)
         t.control(11, hash=3, prompt=1)
@@ -92,33 +92,33 @@ class Confidentiality(unittest.TestCase):
         self.expect(t)
         self.assertEqual(figures(t.history())["packets replayed"], 100)
 
-    def test_a_needle_is_told_once(self):
+    def test_a_needle_is_reported_once(self):
         t = Told()
         t.searched(10, "aa", "bb")
         t.searched(20, "aa", "bb")
         self.expect(t, "clear", "clear")
 
     def test_one_hash_alone_may_be_chance(self):
-        """Among tens of thousands of six bytes in a quarter of a gigabyte, one is found by chance in one of many
+        """With tens of thousands of six-byte hashes in a quarter of a gigabyte, one matches by chance once in many
         hours."""
         t = Told()
         t.searched(10, "aa")
         t.searched(20, "bb")
         self.expect(t)
 
-    def test_a_rest_and_no_control(self):
+    def test_a_rest_without_a_control_search_is_blind(self):
         t = Told()
         t.searched(10)
         t.rest(20)
         self.expect(t, "blind")
 
-    def test_nothing_was_captured(self):
+    def test_a_search_without_packets_is_blind(self):
         t = Told()
         t.searched(10)
         t.searched(20, packets=0)
         self.expect(t, "blind")
 
-    def test_nothing_comes_between_two_searches_at_once(self):
+    def test_two_searches_in_a_row_may_have_no_packets(self):
         t = Told()
         t.searched(10)
         t.searched(10.2, packets=0)
@@ -127,25 +127,25 @@ class Confidentiality(unittest.TestCase):
             t.searched(10.2 + i, packets=0)
         self.expect(t, "blind")
 
-    def test_nothing_was_there_to_be_captured(self):
+    def test_no_packets_are_expected_after_a_router_ended(self):
         t = Told()
         t.event(5, "r1", "exit", status=-9)
         t.searched(4)
         t.searched(20, packets=0)
         self.expect(t)
 
-    def test_a_control_finds_nothing(self):
+    def test_a_control_search_that_finds_nothing_is_blind(self):
         t = Told()
         t.control(11, prompt=3)
         self.expect(t, "blind")
 
-    def test_answered(self):
+    def test_an_answer_to_a_replay_is_an_anomaly(self):
         t = Told()
         t.inject(10, answers=["04aabb"])
         t.operation(11, 12, "call", {"to": "r1", "how": "replayed"}, "ok", {"sent": 90, "answer": "00"})
         self.expect(t, "answered", "answered")
 
-    def test_a_hello_once_more(self):
+    def test_a_replayed_hello_may_get_only_a_welcome(self):
         """A captured call that was cut behind its hello: a whole one, to which a welcome belongs, and nothing else."""
         for answer, expected in (("3000" + 48 * "18", ()), ("3000" + 49 * "18", ("answered",)),
                                  ("2f00" + 48 * "18", ("answered",))):
@@ -156,14 +156,14 @@ class Confidentiality(unittest.TestCase):
         t.inject(10, answers=["3000" + 48 * "18"])
         self.expect(t, "answered")
 
-    def test_not_answered(self):
+    def test_a_replay_without_an_answer_is_right(self):
         t = Told()
         t.inject(10)
         t.operation(11, 12, "call", {"to": "r1", "how": "replayed"}, "ok", {"sent": 90, "answer": ""})
         t.operation(11, 12, "call", {"to": "r1", "how": "replayed"}, "fail", {"error": "refused"})
         self.expect(t)
 
-    def test_members_changed(self):
+    def test_members_changed_by_an_injection_are_an_anomaly(self):
         t = Told()
         t.injected(20, members=["r1", "r2", "intruder"])
         self.expect(t, "changed")
@@ -177,8 +177,8 @@ class Confidentiality(unittest.TestCase):
                 t.state(t_s + 1, "after", **{what: "0cfb"})
                 self.expect(t, *found)
 
-    def test_a_name_that_no_source_says_any_more_goes(self):
-        """Seen: a name server lied; half a minute later, at a rest, all routers let the name go."""
+    def test_a_name_without_a_source_may_disappear(self):
+        """Seen: a name server lied; half a minute later, at a rest, all routers dropped the name."""
         told, added = ["10.0.1.3:8000", "none", 3], ["10.0.2.1:8000", "added", 0]
         for lied_s, before, after, found in ((60, [told, added], [added], []), (9, [told, added], [added], ["changed"]),
                                              (60, [told, added], [told], ["changed"]),
@@ -193,7 +193,7 @@ class Confidentiality(unittest.TestCase):
             t.state(91, "after", replicas=after, registry="3eb5" if found else "0cfb")
             self.expect(t, *found)
 
-    def test_members_changed_where_the_machine_stood_still(self):
+    def test_a_pause_of_the_machine_excuses_changed_members(self):
         for stood_s, found in ((15, []), (5, ["changed"])):
             t = Told()
             t.event(stood_s, "nemesis", "start", id="n", fault="machine", hosts=["r1", "r2"], text="it stood still")
@@ -201,14 +201,14 @@ class Confidentiality(unittest.TestCase):
             t.injected(20, members=[["r1", 2]])
             self.expect(t, *found)
 
-    def test_a_hash_stands_there_often(self):
+    def test_a_hash_found_often_is_an_anomaly(self):
         for times, expected in ((9, []), (10, ["clear"])):
             t = Told()
             t.searched(10, *["aa"] * times)
             t.searched(20, *["aa"] * times)
             self.expect(t, *expected)
 
-    def test_a_router_does_not_answer_after_it(self):
+    def test_a_router_silent_after_an_injection_is_an_anomaly(self):
         for stood, how, ended, expected in (((), "fail", False, ["silent"]), ((17, 19), "fail", False, []),
                                             ((), "fail", True, []), ((), "ok", False, [])):
             t = Told()
@@ -222,12 +222,12 @@ class Confidentiality(unittest.TestCase):
                 t.event(20.9, "r1", "exit", status=-9)
             self.expect(t, *expected)
 
-    def test_a_welcome_is_for_who_says_hello(self):
+    def test_a_welcome_without_a_hello_is_an_anomaly(self):
         t = Told()
         t.operation(11, 12, "call", {"to": "r1", "how": "random"}, "ok", {"sent": 300, "answer": "3000" + 48 * "18"})
         self.expect(t, "answered")
 
-    def test_time_slices_go(self):
+    def test_time_slices_may_expire(self):
         for after, ttl, expected in (({}, False, ["changed"]), ({"6": 10}, False, ["changed"]), ({"8": 1}, False, []),
                                      ({}, True, [])):
             t = Told()
@@ -238,7 +238,7 @@ class Confidentiality(unittest.TestCase):
             t.state(21, "after", entries=after)
             self.expect(t, *expected)
 
-    def test_a_time_slice_began(self):
+    def test_a_time_slice_may_begin(self):
         t = Told()
         t.rest(20)
         t.state(20.1, "before", entries={"7": 100})
@@ -247,29 +247,29 @@ class Confidentiality(unittest.TestCase):
         t.state(21, "after", injection=2, entries={"7": 101, "8": 0})
         self.expect(t, "changed")
 
-    def test_they_may_change_where_there_is_no_rest(self):
+    def test_members_may_change_without_a_rest(self):
         t = Told()
         t.injected(20, calm=False, members=["r1"])
         self.expect(t)
 
-    def test_a_packet_was_accepted(self):
+    def test_an_accepted_packet_is_an_anomaly(self):
         t = Told()
         t.injected(20, refused=99)
         self.expect(t, "accepted")
 
-    def test_more_were_refused(self):
-        """Others may send what is refused."""
+    def test_more_refusals_than_injections_are_right(self):
+        """The packets of other senders may be refused, too."""
         t = Told()
         t.injected(20, refused=101)
         self.expect(t)
 
-    def test_what_another_router_was_sent_does_not_count(self):
+    def test_injections_at_another_router_do_not_count(self):
         t = Told()
         t.injected(20)
         t.inject(20.7, router="r2", sent=50)
         self.expect(t)
 
-    def test_a_router_that_began_anew_in_between(self):
+    def test_a_restart_resets_the_count_of_refusals(self):
         t = Told()
         t.rest(20)
         t.state(20.1, "before", 500)
@@ -297,18 +297,18 @@ class Hellos(unittest.TestCase):
     def kept(self):
         return {name: list(packets) for name, packets in self.workload.hellos.items()}
 
-    def test_one_that_was_answered(self):
+    def test_an_answered_hello_is_kept(self):
         hello = self.say(1, R1, R2, 1)
         self.say(1.001, R2, R1, 2)
         self.assertEqual(self.kept(), {"r2": [hello]})
 
-    def test_one_that_nobody_answered(self):
+    def test_an_unanswered_hello_is_not_kept(self):
         self.say(1, R1, R2, 1)
         self.say(1.001, R2, R1, 1)
         self.say(1.002, R2, R1, 3)
         self.assertEqual(self.kept(), {})
 
-    def test_the_answer_may_be_to_an_earlier_one(self):
+    def test_a_late_answer_may_be_to_an_earlier_hello(self):
         self.say(1, R1, R2, 1)
         self.say(3, R2, R1, 2)
         self.assertEqual(self.kept(), {})

@@ -30,12 +30,12 @@ def module(path):
 
 
 class Examples(unittest.TestCase):
-    def test_each_is_short(self):
+    def test_each_example_is_short(self):
         self.assertEqual(set(BLOCKS), {"workloads/models.py", "checkers/models.py", "nemeses/blink.py"})
         for path, text in BLOCKS.items():
             self.assertLessEqual(len([line for line in text.splitlines() if line.strip()]), 24, path)
 
-    def test_the_workload_writes_what_the_checker_reads(self):
+    def test_the_example_checker_reads_the_example_workloads_history(self):
         rows = []
         for body, status, error in ((b'{"data":[{"id":"m"}]}', 200, None), (b'{"data":[]}', 200, None),
                                     (b"", 0, "refused")):
@@ -61,7 +61,7 @@ class Examples(unittest.TestCase):
         service = types.SimpleNamespace(anyone=lambda rng: ("r1", "10.77.1.1", 8080))
         module("workloads/models.py").Workload(service, Recorder(), None).step(types.SimpleNamespace(name="c1"), None)
 
-    def test_the_nemesis_mends_what_it_did(self):
+    def test_the_example_nemesis_repairs_its_fault(self):
         said = []
         host = types.SimpleNamespace(run=lambda *argv: said.append(argv[-1]))
         engines = [types.SimpleNamespace(name=n, host=host) for n in ("e1", "e2")]
@@ -86,7 +86,7 @@ class Tables(unittest.TestCase):
         self.assertIn("there are %d, which make %d pairs" % (families, families * (families - 1) // 2),
                       " ".join(PAGE.split()))
 
-    def test_a_list_says_what_each_does(self):
+    def test_list_describes_each_workload_and_nemesis(self):
         self.assertEqual([], [n for all_of_them in (found.workloads(), found.nemeses()) for n, c in all_of_them.items()
                               if not re.fullmatch(r"[A-Z0-9].{10,}\.", found.about(c))])
         done = subprocess.run([os.path.join(HERE, "..", "run"), "--list"], stdout=subprocess.PIPE, text=True, check=True)

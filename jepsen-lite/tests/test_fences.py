@@ -31,21 +31,21 @@ class Fences(unittest.TestCase):
 
     # --- late
 
-    def test_forgotten_in_time(self):
+    def test_a_cache_forgotten_in_time_is_right(self):
         t = self.known()
         t.restart(10, "e1")
         t.read(11.2, "r1", "1", before=11.1)
         t.read(11.3, "r2", "1", before=11.2)
         self.expect(t)
 
-    def test_believed_too_long(self):
+    def test_a_cache_believed_too_long_is_late(self):
         t = self.known()
         t.restart(10, "e1")
         t.read(11.2, "r1", "1", before=11.1)
         t.read(19, "r2", "1", before=18.9)
         self.expect(t, "late")
 
-    def test_a_loss_that_comes_too_soon_to_be_told_from_the_one_before(self):
+    def test_a_loss_soon_after_another_is_not_a_separate_loss(self):
         for soon, expected in ((1.5, []), (3, ["late"])):
             t = self.known()
             t.restart(10, "e1")
@@ -55,7 +55,7 @@ class Fences(unittest.TestCase):
             t.read(30, "r2", "2", "e1", before=29)
             self.expect(t, *expected)
 
-    def test_believed_too_long_and_a_fault_that_excuses_nothing(self):
+    def test_some_faults_do_not_excuse_a_late_router(self):
         for fault, hosts, more in (("partition-ring", (), {}), ("rolling-restart", ("r1", "r2", "e1"), {"excuses": False})):
             t = self.known()
             t.fault(9, 30, fault, *hosts, **more)
@@ -63,21 +63,21 @@ class Fences(unittest.TestCase):
             t.read(19, "r2", "1", before=18.9)
             self.expect(t, "late")
 
-    def test_no_restart_no_fence(self):
+    def test_without_a_restart_there_is_no_fence(self):
         t = self.known()
         t.restart(10, "e2")
         t.read(30, "r2", "1", "e1", before=30)
         self.expect(t)
 
-    def test_a_restart_that_the_engine_alone_tells_of(self):
+    def test_a_restart_that_only_the_engines_journal_has_counts(self):
         """POST /sim/restart: the process lives on, and its journal has the restart."""
         t = self.known()
         t.event(10, "e1", "restart")
         t.read(20, "r2", "1", "e1", before=20)
         self.expect(t, "late")
 
-    def test_the_time_runs_from_the_end_of_what_disturbed(self):
-        """r2 was cut off until 40: it may believe until 46."""
+    def test_the_limit_runs_from_the_end_of_a_fault(self):
+        """r2 was cut off until 40, so it may believe until 46."""
         t = self.known()
         t.fault(9, 40, "partition", "r2")
         t.restart(10, "e1")
@@ -87,14 +87,14 @@ class Fences(unittest.TestCase):
         t.read(46.5, "r1", "1", "e1", before=46.5)
         self.expect(t, "late")
 
-    def test_routers_apart_may_each_ask_the_engine(self):
+    def test_a_cut_between_routers_excuses_nothing(self):
         t = self.known()
         t.fault(9, 40, "partition", "r1", "r2", links=[["r1", "r2"]])
         t.restart(10, "e1")
         t.read(20, "r2", "1", "e1", before=20)
         self.expect(t, "late")
 
-    def test_the_way_to_the_engine_is_cut(self):
+    def test_a_cut_link_to_the_engine_excuses_its_router(self):
         t = self.known()
         t.fault(9, 40, "partition", "r2", "e1", links=[["r1", "e2"], ["e1", "r2"]])
         t.restart(10, "e1")
@@ -103,7 +103,7 @@ class Fences(unittest.TestCase):
         t.read(20, "r1", "1", "e1", before=20)
         self.expect(t, "late")
 
-    def test_faults_one_after_another(self):
+    def test_consecutive_faults_excuse_together(self):
         t = self.known()
         t.fault(9, 14, "partition", "r2")
         t.fault(18, 30, "pause", "r2")
@@ -111,8 +111,8 @@ class Fences(unittest.TestCase):
         t.read(35, "r2", "1", "e1", before=35)
         self.expect(t)
 
-    def test_moments_of_trouble_again_and_again(self):
-        """Between two of them there is time enough to ask the engine; or there is not."""
+    def test_repeated_short_faults_excuse_if_they_are_too_close(self):
+        """The time between two faults is enough to ask the engine, or it is not."""
         for every, expected in ((5, ["late"]), (3, [])):
             t = self.known()
             t.restart(10, "e1")
@@ -121,15 +121,16 @@ class Fences(unittest.TestCase):
             t.read(105, "r1", "1", "e1", before=104.9)
             self.expect(t, *expected)
 
-    def test_a_fault_that_began_when_it_was_late_already(self):
+    def test_a_fault_that_begins_after_the_limit_excuses_nothing(self):
         t = self.known()
         t.fault(17, 30, "pause", "r2")
         t.restart(10, "e1")
         t.read(31, "r2", "1", "e1", before=31)
         self.expect(t, "late")
 
-    def test_an_engine_that_is_down_is_not_weighed(self):
-        """Until 40 nobody can know if it has lost anything; an engine that was not weighed proves no belief."""
+    def test_an_engine_that_is_down_proves_no_belief(self):
+        """Until 40 no router can know whether the engine has lost anything; an engine that was not scored proves no
+        belief."""
         t = self.known()
         t.restart(10, "e1", down=30)
         t.read(10.5, "r2", "1", before=10.4, listed=["e2"])
@@ -137,15 +138,15 @@ class Fences(unittest.TestCase):
         t.read(42, "r2", "1", before=41.9)
         self.expect(t)
 
-    def test_an_answer_holds_only_until_the_next_one(self):
-        """`before` of the third answer is of the second one, where e1 was not weighed."""
+    def test_an_answer_counts_only_until_the_next_answer(self):
+        """`before` of the third answer is the time of the second, in which e1 was not scored."""
         t = self.known()
         t.event(10, "e1", "restart")
         t.read(11, "r2", "1", before=10.9, listed=["e2"])
         t.read(25, "r2", "1", before=24.9)
         self.expect(t)
 
-    def test_another_limit(self):
+    def test_the_limit_is_an_option(self):
         t = Told(fence_s=2)
         t.chat(1, "1")
         t.event(10, "e1", "restart")
@@ -154,14 +155,14 @@ class Fences(unittest.TestCase):
 
     # --- returned
 
-    def test_believed_again(self):
+    def test_a_forgotten_cache_believed_again_has_returned(self):
         t = self.known()
         t.restart(10, "e1")
         t.read(11.2, "r2", "1", before=11.1)
         t.read(12, "r2", "1", "e1", before=11.9)
         self.expect(t, "returned")
 
-    def test_no_fault_excuses_that(self):
+    def test_no_fault_excuses_a_return(self):
         t = self.known()
         t.restart(10, "e1")
         t.fault(11.5, 60, "partition", "r1", "r2", "e1", "e2")
@@ -169,8 +170,8 @@ class Fences(unittest.TestCase):
         t.read(40, "r2", "1", "e1", before=39)
         self.expect(t, "returned")
 
-    def test_the_prompt_came_there_again(self):
-        """It broke off when the engine restarted, and its second attempt reached the new process."""
+    def test_a_prompt_that_is_sent_again_is_no_return(self):
+        """The request broke off when the engine restarted, and its second attempt reached the new process."""
         t = self.known()
         t.restart(10, "e1")
         t.arrives(12.5, "1", "e1")
@@ -189,7 +190,7 @@ class Fences(unittest.TestCase):
         t.read(11.5, "r2", "1", before=11.4)
         self.expect(t)
 
-    def test_a_new_life_may_hear_the_old_news_for_a_moment(self):
+    def test_a_restarted_router_may_have_old_news_for_a_moment(self):
         """r2 restarts, and takes its snapshot from r1, which was cut off from e1 all the while."""
         t = self.known()
         t.fault(9, 20, "partition", "r1")
@@ -226,7 +227,7 @@ class Fences(unittest.TestCase):
 
     # --- figures
 
-    def test_until_forgotten(self):
+    def test_figures_have_the_time_until_a_cache_is_forgotten(self):
         t = self.known()
         t.restart(10, "e1", down=0.5)
         t.read(11.19, "r1", "1", before=11.1)

@@ -70,12 +70,12 @@ class Lab(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
 
-    def test_the_wire(self):
+    def test_the_wire_affects_packets_as_set(self):
         told = subprocess.run(main.ROOM + [sys.executable, os.path.join(HERE, "wire_story.py"), BUILD],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT * 4)
         self.assertEqual(told.returncode, 0, told.stdout)
 
-    def test_faults_are_there_and_then_they_are_not(self):
+    def test_faults_begin_and_end(self):
         """Faults that need real processes, files and clocks begin and end."""
         if os.path.basename(BUILD) == "asan":
             self.skipTest("once is enough, in the ordinary build: what is under test is Python, and no sanitizer is preloaded")
@@ -114,7 +114,7 @@ class Lab(unittest.TestCase):
         return run, room, networks(pids)
 
     def nothing_is_left(self, room, nets):
-        """The number of a network that is gone is soon another's: what counts are processes that were there."""
+        """The number of a network that is gone is soon used again: what counts are the processes that were there."""
         pids = [p for p in os.listdir("/proc") if p.isdigit()]
         wait_for(lambda: not inside(room), "processes to be gone: %s" % inside(room))
         self.assertFalse(nets & networks(pids))
@@ -142,7 +142,7 @@ class Lab(unittest.TestCase):
             self.assertFalse(os.path.exists(group))
 
 
-    def test_another_proxy(self):
+    def test_another_proxy_is_started_asked_and_stopped(self):
         """Started, asked, stopped: HAProxy in the routers' place."""
         out = os.path.join(self.folder.name, "out")
         command = "%s {port} {folder} {engines}" % os.path.join(HERE, "..", "proxies", "haproxy")
@@ -158,7 +158,7 @@ class Lab(unittest.TestCase):
 
 
 class Interrupted(unittest.TestCase):
-    """Whenever that comes: exit status 130, a line, no traceback, and no key."""
+    """An interrupt at any time: exit status 130, a line, no traceback, and no key."""
 
     def run_it(self, at):
         folder = tempfile.mkdtemp()
@@ -198,7 +198,7 @@ class Interrupted(unittest.TestCase):
             self.assertEqual(runner.run(None, [], []), 0)
         return ended.call_args, said.getvalue(), os.listdir(folder)
 
-    def test_at_any_time(self):
+    def test_a_run_can_be_interrupted_at_any_time(self):
         for at in ("up", "episodes", "down", "judge"):
             ended, said, left = self.run_it(at)
             self.assertEqual((ended, left), (mock.call(130), []), at)
@@ -206,7 +206,7 @@ class Interrupted(unittest.TestCase):
         self.assertEqual(self.run_it("begin")[:2], (mock.call(130), "interrupted\n"))
         self.assertIsNone(self.run_it("never")[0])
 
-    def test_what_went_wrong_first_is_told_where_the_end_fails_too(self):
+    def test_the_first_error_is_reported_if_the_end_fails_too(self):
         class Run(runner.Run):
             def __init__(self):
                 pass
@@ -234,7 +234,7 @@ class Interrupted(unittest.TestCase):
 
 
 class Layers(unittest.TestCase):
-    def test_what_happens_to_a_link_is_what_all_faults_do(self):
+    def test_faults_of_one_link_add_up(self):
         self.assertEqual(network.together([{}, {"cut": 1}, {"cut": 0, "delay_ms": 5}, {"delay_ms": 7}]),
                          {"cut": 1, "delay_ms": 12})
         self.assertAlmostEqual(network.together([{"loss": 0.5}, {"loss": 0.2}])["loss"], 0.6)

@@ -47,77 +47,77 @@ class Loads(unittest.TestCase):
     # --- sum
 
     def held(self):
-        """Two of r1 and one of r2 at e1, all along."""
+        """Two requests of r1 and one of r2 at e1, all along."""
         t = Told()
         t.stream(10, 30)
         t.stream(10, 30)
         t.stream(10, 30, "r2")
         return t
 
-    def test_gauges_are_what_is_under_way(self):
+    def test_gauges_equal_the_requests_under_way(self):
         t = self.held()
         t.all(15, (2, {"r2": 1}), (1, {"r1": 2}))
         self.expect(t)
         self.assertEqual(figures(t.history()), {"reads": 2, "quiet moments": 2, "under way then": 3})
 
-    def test_one_is_not_counted(self):
+    def test_a_request_that_is_not_counted_is_an_anomaly(self):
         t = self.held()
         t.all(15, (1, {"r2": 1}), (1, {"r1": 1}))
         self.expect(t, "missing", "sum")
 
-    def test_another_is_not_told(self):
+    def test_a_request_that_is_not_reported_is_an_anomaly(self):
         t = self.held()
         t.all(15, (2, {"r2": 1}), (1, {"r1": 1}))
         self.expect(t, "sum")
 
-    def test_the_sum_of_others_is_not_that_of_its_parts(self):
+    def test_a_sum_of_others_that_differs_from_its_parts_is_an_anomaly(self):
         t = self.held()
         t.all(15, (2, {"r2": 1}), (1, {"r1": 2}))
         t.rows[-1]["value"]["replicas"][t.replica("e1")]["others"] = 3
         self.expect(t, "sum")
 
-    def test_no_moment_is_quiet_when_one_just_ended(self):
+    def test_no_moment_is_quiet_if_a_request_just_ended(self):
         t = self.held()
         t.stream(10, 14.9)
         t.all(15, (3, {"r2": 1}), (1, {"r1": 2}))
         self.expect(t)
 
-    def test_or_just_began(self):
+    def test_no_moment_is_quiet_if_a_request_just_began(self):
         t = self.held()
         t.stream(15.01, 30)
         t.all(15, (2, {"r2": 1}), (1, {"r1": 3}))
         self.expect(t)
 
-    def test_what_others_do_at_another_engine_is_not_in_the_way(self):
+    def test_requests_at_another_engine_do_not_disturb(self):
         t = self.held()
         t.stream(14.9, 30, engine="e2")
         t.all(15, (1, {"r2": 1}), (1, {"r1": 1}))
         self.expect(t, "missing", "sum")
 
-    def test_a_router_that_does_not_live_is_not_waited_for(self):
+    def test_a_dead_router_is_not_waited_for(self):
         t = self.held()
         t.kill(5, "r2")
         t.gauges(15, "r1", 1, e1=(2, {}))
         self.expect(t, "sum")
 
-    def test_a_router_that_lives_and_was_not_read_could_have_the_rest(self):
+    def test_a_live_router_that_was_not_read_may_have_the_others(self):
         t = self.held()
         t.gauges(15, "r1", 1, e1=(2, {"r2": 1}))
         self.expect(t)
 
-    def test_a_fault_is_not_settled(self):
+    def test_a_recent_fault_is_an_excuse(self):
         t = self.held()
         t.fault(11, 14, "black-hole", "e1")
         t.all(15, (1, {"r2": 1}), (1, {"r1": 1}))
         self.expect(t)
 
-    def test_a_fault_is_long_over(self):
+    def test_a_fault_long_over_is_no_excuse(self):
         t = self.held()
         t.fault(3, 6, "black-hole", "e1")
         t.all(15, (1, {"r2": 1}), (1, {"r1": 1}))
         self.expect(t, "sum")
 
-    def test_a_fault_just_before_a_calm_rest(self):
+    def test_a_calm_rest_ends_the_excuse_of_a_fault(self):
         for calm, found in ((True, ["sum"]), (False, [])):
             t = Told()
             t.fault(3, 11, "black-hole", "e1")
@@ -126,7 +126,7 @@ class Loads(unittest.TestCase):
             t.all(14, (0, {}), (0, {}))
             self.expect(t, *found)
 
-    def test_an_engine_is_still_at_what_a_router_gave_up_in_a_fault(self):
+    def test_an_engine_may_still_run_a_request_abandoned_in_a_fault(self):
         t = Told()
         t.stream(10, 40)
         t.fault(9, 11, "black-hole", "e1")
@@ -135,20 +135,20 @@ class Loads(unittest.TestCase):
         t.all(14, (1, {}), (0, {"r1": 1}))
         self.expect(t)
 
-    def test_what_an_engine_that_was_killed_had_is_over(self):
+    def test_requests_of_a_killed_engine_are_over(self):
         t = self.held()
         t.restart(12, "e1", down=0.2)
         t.all(20, (0, {}), (0, {}))
         self.expect(t)
 
-    def test_nobody_was_read_at_a_rest(self):
+    def test_a_calm_rest_without_readings_is_blind(self):
         for calm, expected in ((True, ["blind"]), (False, [])):
             t = Told()
             t.rest(12, seconds=5, calm=calm)
             t.gauges(13, "r1")
             self.expect(t, *expected)
 
-    def test_one_does_not_answer_at_rest(self):
+    def test_a_router_that_is_silent_at_rest_is_an_anomaly(self):
         for calm, life, expected in ((True, True, ["silent"]), (False, True, []), (True, False, [])):
             t = Told()
             t.stream(12.5, 30)
@@ -161,7 +161,7 @@ class Loads(unittest.TestCase):
 
     # --- missing
 
-    def test_what_is_under_way_is_not_counted(self):
+    def test_a_request_under_way_that_is_not_counted_is_an_anomaly(self):
         t = Told()
         t.stream(10, 30)
         t.stream(10, 30)
@@ -171,7 +171,7 @@ class Loads(unittest.TestCase):
         t.gauges(20, "r1", e1=(1, {}))
         self.expect(t, "missing")
 
-    def test_it_is_not_counted_where_it_need_not_be(self):
+    def test_some_requests_need_not_be_counted(self):
         for story in (lambda t: t.stream(19.8, 30), lambda t: t.stream(10, 20.4), lambda t: t.stream(10, 30, told=20.4),
                       lambda t: t.stream(10, 30, router="lb"), lambda t: t.stream(10, None),
                       lambda t: [t.stream(10, 30), t.fault(11, 12, "black-hole", "e1")],
@@ -182,7 +182,7 @@ class Loads(unittest.TestCase):
             t.gauges(20, "r1")
             self.expect(t)
 
-    def test_another_engine_has_it_by_now(self):
+    def test_a_request_may_have_moved_to_another_engine(self):
         t = Told()
         op = t.stream(10, 30)
         t.event(12, "e2", "request", op=str(op), request=99, method="POST", path="/v1/chat/completions")
@@ -192,19 +192,19 @@ class Loads(unittest.TestCase):
 
     # --- stuck
 
-    def test_nothing_is_left(self):
+    def test_no_booking_left_is_right(self):
         t = Told()
         t.stream(10, 12)
         t.all(20, (0, {}), (0, {}))
         self.expect(t)
 
-    def test_a_booking_is_left(self):
+    def test_a_leftover_booking_is_an_anomaly(self):
         t = Told()
         t.stream(10, 12)
         t.all(20, (1, {}), (0, {"r1": 1}))
         self.expect(t, "stuck", "sum", "stale")
 
-    def test_a_replica_without_a_journal_may_have_had_it(self):
+    def test_a_replica_without_a_journal_may_have_bookings(self):
         t = Told()
         t.replicas["another"] = "10.0.9.9"
         t.gauges(20, "r1", another=(1, {"r2": 1}))
@@ -212,7 +212,7 @@ class Loads(unittest.TestCase):
         t.gauges(21, "r1", another=(-1, {}))
         self.expect(t, "negative")
 
-    def test_a_booking_is_left_in_the_midst_of_others(self):
+    def test_a_leftover_booking_among_others_is_an_anomaly(self):
         t = Told()
         t.stream(10, 12)
         t.stream(17, 30)
@@ -220,7 +220,7 @@ class Loads(unittest.TestCase):
         t.gauges(18, "r1", e1=(2, {"r2": 1}))
         self.expect(t, "stuck")
 
-    def test_a_booking_is_left_and_another_workload_runs_by_another_router(self):
+    def test_another_workload_does_not_excuse_a_leftover_booking(self):
         t = Told()
         t.stream(10, 12)
         op = t.operation(17, 30, "chat", {"path": "/v1/chat/completions", "at": "r2"}, "ok")
@@ -229,14 +229,14 @@ class Loads(unittest.TestCase):
         t.gauges(18, "r1", e1=(1, {}))
         self.expect(t, "stuck")
 
-    def test_a_fault_that_found_nobody_excuses_nothing(self):
+    def test_a_fault_without_victims_excuses_nothing(self):
         t = Told()
         t.fault(15, 19, "partition-ring")
         t.stream(10, 12)
         t.gauges(18, "r1", e1=(1, {}))
         self.expect(t, "stuck")
 
-    def test_it_could_be_of_a_request_that_came_by_the_balancer(self):
+    def test_a_booking_may_be_of_a_request_behind_the_balancer(self):
         t = Told()
         t.stream(10, 12)
         t.stream(17, 30)
@@ -244,26 +244,26 @@ class Loads(unittest.TestCase):
         t.gauges(18, "r1", e1=(2, {}))
         self.expect(t)
 
-    def test_it_is_booked_before_the_engine_has_it(self):
+    def test_a_request_may_be_booked_before_the_engine_has_it(self):
         t = Told()
         t.stream(10.3, 12)
         t.gauges(10.0, "r1", e1=(1, {}))
         self.expect(t)
 
-    def test_it_ended_while_the_router_was_asked(self):
+    def test_a_request_may_end_while_the_router_is_read(self):
         t = Told()
         t.stream(10, 15)
         t.gauges(14.99, "r1", end=15.4, e1=(1, {}))
         self.expect(t)
 
-    def test_tokens_without_a_request(self):
+    def test_tokens_without_a_request_are_an_anomaly(self):
         t = Told()
         t.stream(10, 12)
         t.gauges(20, "r1", e1=(0, {}, 300, 0))
         self.expect(t, "stuck")
 
-    def test_the_way_was_cut_when_it_ended(self):
-        """Its last bytes are on their way again only some time after the way is whole."""
+    def test_a_link_cut_at_a_requests_end_is_an_excuse(self):
+        """The request's last bytes are sent again only some time after the link is whole."""
         t = Told()
         t.stream(10, 12)
         t.fault(11, 19, "partition", "r1", "e1")
@@ -271,7 +271,7 @@ class Loads(unittest.TestCase):
         t.gauges(22, "r1", e1=(1, {}))
         self.expect(t)
 
-    def test_that_way_was_cut_long_ago(self):
+    def test_a_link_cut_long_ago_is_no_excuse(self):
         t = Told()
         t.stream(10, 12)
         t.fault(11, 19, "partition", "r1", "e1")
@@ -279,7 +279,7 @@ class Loads(unittest.TestCase):
         t.gauges(31, "r1", e1=(1, {}))
         self.expect(t, "stuck")
 
-    def test_another_way_was_cut(self):
+    def test_another_cut_link_is_no_excuse(self):
         t = Told()
         t.stream(10, 12)
         t.fault(11, 19, "partition", "r2", "e1")
@@ -289,19 +289,19 @@ class Loads(unittest.TestCase):
 
     # --- stale
 
-    def test_a_report_that_is_a_moment_old(self):
+    def test_a_report_may_be_a_moment_old(self):
         t = Told()
         t.stream(10, 12)
         t.gauges(12.1, "r2", e1=(0, {"r1": 1}))
         self.expect(t)
 
-    def test_a_report_that_is_too_old(self):
+    def test_a_report_that_is_too_old_is_an_anomaly(self):
         t = Told()
         t.stream(10, 12)
         t.gauges(15.5, "r2", e1=(0, {"r1": 1}))
         self.expect(t, "stale")
 
-    def test_a_report_from_the_other_side_of_a_cut(self):
+    def test_a_report_from_the_other_side_of_a_cut_may_be_old(self):
         t = Told()
         t.stream(10, 12)
         t.fault(11, None, "partition", "r1", "r2")
@@ -311,7 +311,7 @@ class Loads(unittest.TestCase):
 
     # --- dead
 
-    def test_the_share_of_the_dead_goes_in_time(self):
+    def test_a_dead_routers_share_that_goes_in_time_is_right(self):
         t = Told()
         t.stream(10, 12)
         t.kill(12, "r1")
@@ -320,14 +320,14 @@ class Loads(unittest.TestCase):
         self.expect(t)
         self.assertEqual(figures(t.history())["share of a router that ended, last seen after"]["most_ms"], 2500)
 
-    def test_the_share_of_the_dead_stays(self):
+    def test_a_dead_routers_share_that_stays_is_an_anomaly(self):
         t = Told()
         t.stream(10, 12)
         t.kill(12, "r1")
         t.gauges(15.5, "r2", e1=(0, {"r1": 1}))
         self.expect(t, "dead")
 
-    def test_it_is_back_and_has_a_share_anew(self):
+    def test_a_restarted_router_may_have_a_new_share(self):
         t = Told()
         t.stream(10, 12)
         t.kill(12, "r1", again=13)
@@ -335,14 +335,14 @@ class Loads(unittest.TestCase):
         t.gauges(18.5, "r2", e1=(0, {"r1": 1}))
         self.expect(t)
 
-    def test_it_is_back_and_has_the_old_share(self):
+    def test_a_restarted_routers_old_share_is_an_anomaly(self):
         t = Told()
         t.stream(10, 12)
         t.kill(12, "r1", again=13)
         t.gauges(18.5, "r2", e1=(0, {"r1": 1}))
         self.expect(t, "stale")
 
-    def test_who_was_stopped_meanwhile_could_not_notice(self):
+    def test_a_router_stopped_meanwhile_may_report_a_dead_routers_share(self):
         t = Told()
         t.stream(10, 12)
         t.kill(12, "r1")
@@ -350,7 +350,7 @@ class Loads(unittest.TestCase):
         t.gauges(15.5, "r2", e1=(0, {"r1": 1}))
         self.expect(t)
 
-    def test_a_moment_of_delay_is_no_excuse_for_long(self):
+    def test_a_short_delay_is_an_excuse_for_a_short_time(self):
         for t_read, expected in ((20, []), (60, ["dead"])):
             t = Told()
             t.stream(10, 12)
@@ -359,7 +359,7 @@ class Loads(unittest.TestCase):
             t.gauges(t_read, "r2", e1=(0, {"r1": 1}))
             self.expect(t, *expected)
 
-    def test_routers_that_were_apart_for_long(self):
+    def test_a_long_cut_between_routers_is_an_excuse_for_a_time(self):
         t = Told()
         t.stream(10, 12)
         t.kill(12, "r1")
@@ -369,7 +369,7 @@ class Loads(unittest.TestCase):
         t.gauges(60, "r2", e1=(0, {"r1": 1}))
         self.expect(t, "dead")
 
-    def test_an_engine_that_is_ill_is_no_excuse_for_the_dead(self):
+    def test_an_engines_fault_does_not_excuse_a_dead_routers_share(self):
         t = Told()
         t.stream(10, 12)
         t.kill(12, "r1")
@@ -388,32 +388,32 @@ class Loads(unittest.TestCase):
             t.gauges(at, "r2", e1=(1, by))
         return t
 
-    def test_it_counts_for_anything_while_it_lives(self):
+    def test_a_living_liar_may_report_any_load(self):
         self.expect(self.liar((15, {"liar": 100000}), (22, {"liar": 100000})))
 
-    def test_and_for_nothing_when_it_is_dead(self):
+    def test_a_dead_liars_load_is_an_anomaly(self):
         self.expect(self.liar((24, {"liar": 100000})), "dead")
 
-    def test_what_it_says_hides_nothing(self):
+    def test_a_liars_report_hides_no_stale_share(self):
         self.expect(self.liar((15, {"liar": 100000, "r1": 3})), "stale")
 
     # --- negative
 
-    def test_below_zero(self):
+    def test_a_gauge_below_zero_is_an_anomaly(self):
         for wrapped in (-1, (1 << 32) - 1, (1 << 64) - 1):
             t = Told()
             t.fault(1, None, "partition")  # nothing excuses it
             t.gauges(15.5, "r2", e1=(wrapped, {}))
             self.expect(t, "negative")
 
-    def test_more_tokens_than_there_can_be(self):
+    def test_more_tokens_than_there_can_be_are_an_anomaly(self):
         for tokens, expected in ((10 ** 12, ["negative"]), (200000, []), (0, [])):
             t = Told()
             t.stream(10, 30)
             t.gauges(15.5, "r1", e1=(1, {}, 0, tokens))
             self.expect(t, *expected)
 
-    def test_many_are_not_below_zero(self):
+    def test_many_requests_are_not_below_zero(self):
         t = Told()
         for i in range(300):
             t.stream(10 + i / 1000, 30)

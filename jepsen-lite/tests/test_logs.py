@@ -21,28 +21,28 @@ class Logs(unittest.TestCase):
         self.s.event(end, "lab", "stop")
         return rules(check(self.s.history()))
 
-    def test_what_is_missing_is_counted(self):
+    def test_lost_lines_that_are_counted_are_right(self):
         self.flood(7)
         self.assertEqual(self.rules(), [])
         self.assertEqual(figures(self.s.history()), {"lines that were lost and counted": 3})
 
-    def test_what_is_missing_is_not_counted(self):
+    def test_lost_lines_that_are_not_counted_are_an_anomaly(self):
         self.flood(6)
         self.assertEqual(self.rules(), ["lost"])
 
-    def test_what_waited_is_lost_with_the_process(self):
+    def test_a_process_that_ends_may_lose_waiting_lines(self):
         self.flood(0)
         self.s.event(19.5, "r2", "exit", life=1, status=-9)
         self.assertEqual(self.rules(), [])
 
-    def test_another_fault_follows(self):
+    def test_another_fault_of_the_disk_excuses_lost_lines(self):
         for fault, at in (("disk-frozen", 22), ("disk-full", 15)):
             self.setUp()
             self.flood(0)
             self.s.fault(at, 24, fault, "r2", excuses=False)
             self.assertEqual(self.rules(), [], fault)
 
-    def test_nobody_knows(self):
+    def test_a_router_without_a_later_line_proves_nothing(self):
         self.flood(0, after=None)
         self.assertEqual(self.rules(), [])
         self.setUp()

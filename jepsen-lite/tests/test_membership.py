@@ -52,7 +52,7 @@ class Told(Story):
 
 
 class Words(unittest.TestCase):
-    def test_whether_it_was_so(self):
+    def test_answers_that_nothing_changed_are_recognised(self):
         for said, so in (({"ok": True, "replica": "10.0.4.1:9100", "already": True}, True),
                          ({"ok": True, "replica": "already.example:9100"}, False),
                          ("10.0.4.1:9100 is among the replicas already", True), ("10.0.4.1:9100 was removed before", True),
@@ -65,66 +65,66 @@ class Rests(unittest.TestCase):
     def expect(self, told, *expected):
         self.assertEqual(rules(check(told.history())), list(expected))
 
-    def test_all_agree(self):
+    def test_routers_that_agree_at_rest_are_right(self):
         t = Told()
         t.resting(20, {})
         self.expect(t)
         self.assertEqual(figures(t.history())["until all agree at rest"]["none"]["count"], 1)
 
-    def test_one_does_not_answer(self):
+    def test_a_router_that_is_silent_at_rest_is_an_anomaly(self):
         t = Told()
         t.resting(20, {"r2": {"how": "fail"}})
         self.expect(t, "silent")
 
-    def test_one_that_does_not_run_does_not_answer(self):
+    def test_a_router_that_does_not_run_need_not_answer(self):
         t = Told()
         t.kill(10, "r3")
         t.resting(20, {r: {"states": {"r3": "dead"}} for r in t.names}, living=["r1", "r2"])
         self.expect(t)
 
-    def test_one_that_left_is_not_listed(self):
+    def test_a_router_that_left_need_not_be_listed(self):
         t = Told()
         t.kill(10, "r3")
         t.names.remove("r3")
         t.resting(20, {})
         self.expect(t)
 
-    def test_one_that_does_not_run_is_held_for_alive(self):
+    def test_a_dead_router_listed_as_alive_is_an_anomaly(self):
         t = Told()
         t.kill(10, "r3")
         t.resting(20, {}, living=["r1", "r2"])
         self.expect(t, "members")
 
-    def test_one_that_lives_is_held_for_dead(self):
+    def test_a_living_router_listed_as_dead_is_an_anomaly(self):
         t = Told()
         t.resting(20, {"r1": {"states": {"r3": "dead"}}})
         self.expect(t, "members")
 
-    def test_two_that_never_met(self):
+    def test_two_routers_that_never_met_are_an_anomaly(self):
         t = Told()
         t.resting(20, {"r1": {"sessions": {"r3": False}}})
         self.expect(t, "members")
 
-    def test_members_need_a_moment(self):
+    def test_members_may_need_a_moment_to_agree(self):
         t = Told()
         t.resting(20, {"r1": {"states": {"r3": "suspect"}}}, {"r2": {"states": {"r3": "dead"}}}, {})
         self.expect(t)
 
-    def test_nobody_was_asked(self):
+    def test_a_calm_rest_without_readings_is_blind(self):
         for calm, expected in ((True, ["blind"]), (False, [])):
             t = Told()
             t.rest(20, 3, calm=calm)
             t.look(20.5, "r1")
             self.expect(t, *expected)
 
-    def test_nobody_was_there_to_be_asked(self):
+    def test_a_rest_without_routers_is_not_blind(self):
         t = Told()
         for name in t.names:
             t.kill(10, name)
         t.rest(20, 3)
         self.expect(t)
 
-    def test_refused_and_there(self):
+    def test_a_refused_change_that_shows_is_an_anomaly(self):
         t = Told()
         t.change(10, "add", how="fail")
         t.look(20, "r1")
@@ -134,7 +134,7 @@ class Rests(unittest.TestCase):
         t.change(22, "add", "r2")
         self.expect(t, "refused")
 
-    def test_refused_and_taken_elsewhere_or_nobody_knows(self):
+    def test_a_refused_change_may_have_been_made_at_another_router(self):
         for how in ("ok", "info", None):
             t = Told()
             t.change(10, "add", how="fail")
@@ -146,7 +146,7 @@ class Rests(unittest.TestCase):
         told.operation(t, t + 0.01, "change", {"router": router, "replica": "x:9", "what": what, "by": "admin"}, "ok",
                        {"already": True})
 
-    def test_it_was_so_already(self):
+    def test_an_answer_that_nothing_changed_must_be_true(self):
         for before, what, expected in ((None, "add", ["late"]), ("add", "add", []), ("add", "remove", ["late"]),
                                        (None, "remove", []), (None, "undrain", [])):
             t = Told()
@@ -155,63 +155,63 @@ class Rests(unittest.TestCase):
             self.already(t, 20, what)
             self.expect(t, *expected)
 
-    def test_it_is_already_so_by_a_wish_nobody_knows_the_end_of(self):
+    def test_a_change_of_unknown_outcome_may_be_why_nothing_changed(self):
         t = Told()
         t.change(10, "add", "r2", how="info")
         self.already(t, 20, "add")
         self.expect(t)
 
-    def test_digests_differ(self):
+    def test_digests_that_differ_at_rest_are_an_anomaly(self):
         t = Told()
         t.resting(20, {"r1": {"equal": False, "differ": "index"}}, {"r2": {"equal": False}})
         self.expect(t, "digests")
 
-    def test_digests_differ_while_others_are_asked_something(self):
+    def test_digests_may_differ_for_a_moment_at_rest(self):
         t = Told()
         t.resting(20, {"r1": {"equal": False, "differ": "index"}}, {"r1": {"equal": True}})
         self.expect(t)
 
-    def test_before_the_rest_all_may_differ(self):
+    def test_before_a_rest_everything_may_differ(self):
         t = Told()
         t.look(15, "r1", equal=False, states={"r2": "suspect"})
         t.resting(20, {})
         self.expect(t)
 
-    def test_replicas_differ(self):
+    def test_replicas_that_differ_at_rest_are_an_anomaly(self):
         t = Told()
         t.resting(20, {"r1": {"there": ["y:1"]}})
         self.expect(t, "replicas")
 
-    def test_who_believed_a_name_server_that_lied_keeps_the_name_for_a_while(self):
+    def test_a_lie_of_the_name_server_is_an_excuse_for_a_while(self):
         for lied_s, expected in ((60, []), (9, ["replicas"])):
             t = Told()
             t.fault(lied_s, lied_s + 3, "dns-lie", "ns", more=["y"])
             t.resting(90, {"r1": {"there": ["y:1"], "drained": ["y:1"]}})
             self.expect(t, *expected)
 
-    def test_drained_ones_differ(self):
+    def test_drains_that_differ_at_rest_are_an_anomaly(self):
         t = Told()
         t.resting(20, {"r1": {"drained": ["e1:1"]}})
         self.expect(t, "replicas")
 
-    def test_one_that_is_down_here_drains_there(self):
+    def test_a_replica_that_is_down_does_not_show_its_drain(self):
         t = Told()
         t.resting(20, {"r1": {"drained": ["e1:1"]}, "r2": {"drained": ["e1:1"]}, "r3": {"unsure": ["e1:1"]}})
         self.expect(t)
 
-    def test_all_have_another_one(self):
+    def test_another_replica_at_all_routers_is_right(self):
         t = Told()
         t.resting(20, {r: {"there": ["y:1"]} for r in t.names})
         self.expect(t)
 
     # --- dead
 
-    def test_one_that_runs_is_held_for_dead(self):
+    def test_a_running_router_that_is_marked_dead_is_an_anomaly(self):
         t = Told()
         t.dead(15, "r1", "r2")
         self.expect(t, "dead")
 
-    def test_a_line_that_waited_for_its_disk_is_of_before(self):
+    def test_a_line_delayed_by_a_frozen_disk_counts_as_earlier(self):
         for process, expected in (("r1", []), ("r3", ["dead"])):
             t = Told()
             t.alone(8, 10, "r2")
@@ -219,66 +219,66 @@ class Rests(unittest.TestCase):
             t.dead(20.5, "r1", "r2")
             self.expect(t, *expected)
 
-    def test_a_change_of_keys_is_no_reason(self):
+    def test_a_key_rotation_alone_is_no_excuse(self):
         for excuses, expected in ((False, ["dead"]), (True, [])):
             t = Told()
             t.fault(10, 16, "rotate-keys", "r1", "r2", excuses=excuses)
             t.dead(15, "r1", "r2")
             self.expect(t, *expected)
 
-    def test_a_wall_clock_is_no_reason(self):
+    def test_a_fault_of_the_wall_clock_is_no_excuse(self):
         for fault in ("clock-jump", "clock-skew", "clock-rate"):
             t = Told()
             t.fault(10, 16, fault, "r2", harmless=True)
             t.dead(15, "r1", "r2")
             self.expect(t, "dead")
 
-    def test_one_that_was_killed(self):
+    def test_a_killed_router_may_be_marked_dead(self):
         t = Told()
         t.kill(13, "r2")
         t.dead(15, "r1", "r2")
         self.expect(t)
 
-    def test_one_that_is_back_at_once(self):
-        """It may have been dead to the others when it began again."""
+    def test_a_router_that_is_back_at_once_may_be_marked_dead(self):
+        """The others may have marked the router dead before it began again."""
         t = Told()
         t.kill(12, "r2", again=14)
         t.dead(14.2, "r1", "r2")
         self.expect(t)
 
-    def test_one_that_was_stopped(self):
+    def test_a_stopped_router_may_be_marked_dead(self):
         t = Told()
         t.fault(12, 14.5, "pause", "r2")
         t.dead(15, "r1", "r2")
         self.expect(t)
 
-    def test_one_from_which_it_was_cut_off(self):
+    def test_a_router_on_the_other_side_of_a_cut_may_be_marked_dead(self):
         t = Told()
         t.alone(10, 20, "r2")
         t.dead(12.2, "r1", "r2")
         t.dead(12.2, "r2", "r1")
         self.expect(t)
 
-    def test_one_of_the_same_side(self):
+    def test_a_router_on_the_same_side_of_a_cut_may_not_be_marked_dead(self):
         """r3 was cut off, and says that r2 is dead; r1 could hear r2 all along."""
         t = Told()
         t.alone(10, 20, "r3")
         t.dead(20.2, "r1", "r2")
         self.expect(t, "dead")
 
-    def test_an_engine_is_ill(self):
+    def test_an_engines_fault_is_no_excuse(self):
         t = Told()
         t.fault(10, 20, "engine-hang", "e1")
         t.dead(15, "r1", "r2")
         self.expect(t, "dead")
 
-    def test_a_clock_is_set(self):
+    def test_a_clock_jump_is_no_excuse(self):
         t = Told()
         t.fault(10, 20, "clock-jump", "r2")
         t.dead(15, "r1", "r2")
         self.expect(t, "dead")
 
-    def test_packets_are_lost(self):
+    def test_packet_loss_is_an_excuse(self):
         t = Told()
         t.fault(10, 20, "loss", "r2")
         t.rows[-2]["value"]["harmless"] = True
@@ -295,30 +295,30 @@ class Wishes(unittest.TestCase):
         t.change(10, "add")
         return t
 
-    def test_added_everywhere(self):
+    def test_a_replica_added_everywhere_in_time_is_right(self):
         t = self.added()
         for i, r in enumerate(t.names):
             t.look(10.3 + i / 10, r, there=["x:9"])
         self.expect(t)
         self.assertEqual(figures(t.history())["until a wish is seen at another"]["none"]["count"], 2)
 
-    def test_not_added_yet(self):
+    def test_a_replica_may_take_a_moment_to_be_added(self):
         t = self.added()
         t.look(10.3, "r2")
         self.expect(t)
 
-    def test_not_added_in_time(self):
+    def test_a_replica_that_is_not_added_in_time_is_late(self):
         t = self.added()
         t.look(11.5, "r2")
         self.expect(t, "late")
 
-    def test_not_even_where_it_was_wished(self):
+    def test_a_replica_that_the_called_router_lacks_is_late(self):
         t = self.added()
         t.look(10.3, "r1")
         self.expect(t, "late")
 
-    def test_added_where_it_was_there_still(self):
-        """It drains there, and somebody else removed it: nothing was wished."""
+    def test_an_add_that_changed_nothing_may_be_lost(self):
+        """The replica still drains at that router, and another caller removed it: the add changed nothing."""
         t = self.added()
         t.change(12, "drain")
         t.alone(13, 20, "r3")
@@ -329,26 +329,26 @@ class Wishes(unittest.TestCase):
         t.look(31, "r3")
         self.expect(t)
 
-    def test_refused(self):
+    def test_a_refused_add_need_not_show(self):
         t = Told()
         t.change(10, "add", how="fail")
         t.look(20, "r1")
         self.expect(t)
 
-    def test_added_by_nobody_knows(self):
+    def test_an_add_of_unknown_outcome_may_show_or_not(self):
         for there in ((), ("x:9",)):
             t = Told()
             t.change(10, "add", how="info")
             t.look(20, "r2", there=there)
             self.expect(t)
 
-    def test_there_before_it_was_answered(self):
+    def test_an_add_may_show_before_its_answer(self):
         t = Told()
         t.change(10, "add", end=12)
         t.look(11, "r2", there=["x:9"])
         self.expect(t)
 
-    def test_there_before_it_was_wished(self):
+    def test_a_replica_seen_before_and_after_its_removal_is_late(self):
         t = Told()
         t.look(9, "r2", there=["x:9"])
         t.change(9.005, "remove")
@@ -363,51 +363,51 @@ class Wishes(unittest.TestCase):
         t.change(12, "remove", router="r2")
         return t
 
-    def test_removed(self):
+    def test_a_replica_removed_everywhere_in_time_is_right(self):
         t = self.changed()
         for r in t.names:
             t.look(13.5, r)
         self.expect(t)
 
-    def test_not_removed(self):
+    def test_a_replica_that_is_not_removed_in_time_is_late(self):
         t = self.changed()
         t.look(13.5, "r3", there=["x:9"])
         self.expect(t, "late")
 
-    def test_returned(self):
+    def test_a_removed_replica_that_returns_is_an_anomaly(self):
         t = self.changed()
         t.look(13.5, "r3")
         t.look(14, "r3", there=["x:9"])
         t.look(15, "r3", there=["x:9"])
         self.expect(t, "returned")
 
-    def test_drained(self):
+    def test_a_drain_that_shows_in_time_is_right(self):
         t = self.added()
         t.change(12, "drain", router="r3")
         t.look(12.1, "r1", there=["x:9"])
         t.look(13.5, "r1", there=["x:9"], drained=["x:9"])
         self.expect(t)
 
-    def test_not_drained(self):
+    def test_a_drain_that_does_not_show_in_time_is_late(self):
         t = self.added()
         t.change(12, "drain", router="r3")
         t.look(13.5, "r1", there=["x:9"])
         self.expect(t, "late")
 
-    def test_not_drained_that_can_be_seen(self):
+    def test_a_drain_that_cannot_be_seen_is_not_late(self):
         t = self.added()
         t.change(12, "drain", router="r3")
         t.look(13.5, "r1", there=["x:9"], unsure=["x:9"])
         self.expect(t)
 
-    def test_what_is_gone_drains_not(self):
+    def test_a_removed_replica_need_not_drain(self):
         t = self.added()
         t.change(12, "drain")
         t.change(14, "remove")
         t.look(16, "r2")
         self.expect(t)
 
-    def test_added_anew_it_is_not_drained(self):
+    def test_a_replica_added_again_does_not_drain(self):
         t = self.added()
         t.change(12, "drain")
         t.change(14, "remove")
@@ -415,7 +415,7 @@ class Wishes(unittest.TestCase):
         t.look(18, "r2", there=["x:9"])
         self.expect(t)
 
-    def test_added_anew_it_drains_still(self):
+    def test_a_replica_added_again_that_drains_is_late(self):
         t = self.added()
         t.change(12, "drain")
         t.change(14, "remove")
@@ -423,8 +423,8 @@ class Wishes(unittest.TestCase):
         t.look(18, "r2", there=["x:9"], drained=["x:9"])
         self.expect(t, "late")
 
-    def test_undrained_by_one_who_had_not_heard(self):
-        """The two wishes did not know of each other: either may hold, as long as it is the same everywhere."""
+    def test_either_of_two_concurrent_changes_may_win(self):
+        """The drain and the undrain did not know of each other: either may win, if the same wins everywhere."""
         for drained in ((), ("x:9",)):
             t = self.added()
             t.alone(12, 20, "r3")
@@ -436,7 +436,7 @@ class Wishes(unittest.TestCase):
 
     # --- faults
 
-    def test_cut_off_meanwhile(self):
+    def test_a_router_cut_off_meanwhile_may_lack_a_change(self):
         t = Told()
         t.alone(9, 20, "r2")
         t.change(10, "add")
@@ -445,28 +445,28 @@ class Wishes(unittest.TestCase):
         t.look(15, "r3", there=["x:9"])
         self.expect(t)
 
-    def test_cut_off_long_ago(self):
+    def test_a_router_cut_off_long_ago_may_not_lack_a_change(self):
         t = Told()
         t.alone(9, 20, "r2")
         t.change(10, "add")
         t.look(30.5, "r2")
         self.expect(t, "late")
 
-    def test_others_are_cut_off(self):
+    def test_a_cut_of_other_routers_is_no_excuse(self):
         t = Told(4)
         t.cut(9, 20, ("r3", "r4"))
         t.change(10, "add")
         t.look(12, "r2")
         self.expect(t, "late")
 
-    def test_a_clock_is_no_excuse_at_rest(self):
+    def test_a_clock_fault_does_not_excuse_a_missing_change(self):
         t = Told()
         t.fault(9, 12, "clock-jump", "r2")
         t.change(10, "add")
         t.look(23, "r2")
         self.expect(t, "late")
 
-    def test_one_that_began_later(self):
+    def test_a_router_that_began_later_may_take_a_moment(self):
         t = Told()
         t.kill(9, "r2", again=30)
         t.change(10, "add")
@@ -474,27 +474,27 @@ class Wishes(unittest.TestCase):
         t.look(41, "r2", there=["x:9"])
         self.expect(t)
 
-    def test_one_that_began_later_and_never_hears(self):
+    def test_a_router_that_began_later_must_learn_a_change(self):
         t = Told()
         t.kill(9, "r2", again=30)
         t.change(10, "add")
         t.look(41, "r2")
         self.expect(t, "late")
 
-    def test_who_took_it_died_at_once(self):
+    def test_a_change_may_be_lost_if_its_router_died_at_once(self):
         for there in ((), ("x:9",)):
             t = self.added()
             t.kill(10.2, "r1")
             t.look(25, "r2", there=there)
             self.expect(t)
 
-    def test_who_took_it_died_later(self):
+    def test_a_change_may_not_be_lost_if_its_router_died_later(self):
         t = self.added()
         t.kill(14, "r1")
         t.look(25, "r2")
         self.expect(t, "late")
 
-    def test_who_took_it_died_before_it_was_heard(self):
+    def test_a_change_may_be_lost_if_its_router_died_cut_off(self):
         t = Told()
         t.alone(9, 15, "r1")
         t.change(10, "add")
@@ -502,8 +502,8 @@ class Wishes(unittest.TestCase):
         t.look(40, "r2")
         self.expect(t)
 
-    def test_another_handed_it_on(self):
-        """r3 was cut off while r1 lived, and has it from r2 since."""
+    def test_a_change_may_not_be_lost_if_another_router_had_it(self):
+        """r3 was cut off while r1 lived, and can learn the change from r2 since."""
         t = Told()
         t.alone(9, 20, "r3")
         t.change(10, "add")
@@ -511,7 +511,7 @@ class Wishes(unittest.TestCase):
         t.look(31, "r3")
         self.expect(t, "late")
 
-    def test_all_died(self):
+    def test_a_change_may_be_lost_if_all_routers_died(self):
         t = self.added()
         for r in t.names:
             t.kill(15, r, again=16)
@@ -530,17 +530,17 @@ class Lies(unittest.TestCase):
             t.look(at, router, there=["10.77.251.5:8000"])
         return rules(check(t.history()))
 
-    def test_they_go_in_time(self):
+    def test_false_names_that_go_in_time_are_right(self):
         self.assertEqual(self.told((30, "r1"), (104, "r1")), [])
 
-    def test_they_stay(self):
+    def test_false_names_that_stay_are_an_anomaly(self):
         self.assertEqual(self.told((104, "r1"), (106, "r1"), (107, "r2"), (108, "r1")), ["lingers", "lingers"])
 
-    def test_who_starts_shortly_before_they_go_may_name_them_once_more(self):
+    def test_a_router_that_starts_late_may_list_false_names_once_more(self):
         self.assertEqual(self.told((106, "r1"), start=60), [])
         self.assertEqual(self.told((106, "r1"), start=25), ["lingers"])
 
-    def test_routers_need_not_have_the_same_ones_until_then(self):
+    def test_routers_may_list_different_false_names_for_a_time(self):
         for at, expected in ((60, []), (130, ["replicas", "lingers"])):
             t = Told()
             t.fault(10, 20, "member-lies", "liar", harmless=True, more=["10.77.251.5"])

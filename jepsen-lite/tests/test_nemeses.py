@@ -1,4 +1,5 @@
-"""Nemeses without a service: whom they choose, what they read, and that stop() mends all, however far start() came."""
+"""Nemeses without a service: the victims that they choose, what they read, and that stop() repairs all, however far
+start() came."""
 
 import json
 import os
@@ -29,7 +30,7 @@ REAL_SLEEP = time.sleep  # other sleeps take no time here
 
 
 class Victims(unittest.TestCase):
-    def test_one_stays_that_nobody_holds(self):
+    def test_one_router_always_stays_without_a_fault(self):
         for seed in range(200):
             rng = random.Random(seed)
             held = set(rng.sample(NAMES, rng.randint(0, 5)))
@@ -40,11 +41,11 @@ class Victims(unittest.TestCase):
             if chosen:
                 self.assertTrue(set(NAMES) - held - set(chosen))
 
-    def test_nobody_is_left_to_hurt(self):
+    def test_the_last_router_without_a_fault_is_not_chosen(self):
         self.assertEqual(choose(random.Random(1), ["r1"], set(), 3), [])
         self.assertEqual(choose(random.Random(1), NAMES, set(NAMES[:4]), 3), [])
 
-    def test_two_faults_never_hold_the_same_one(self):
+    def test_two_faults_never_have_the_same_victim(self):
         held, rng = Held(), random.Random(1)
         one, other = held.take("kill", rng, NAMES, 2), held.take("pause", rng, NAMES, 2)
         self.assertFalse(set(one) & set(other))
@@ -52,7 +53,7 @@ class Victims(unittest.TestCase):
         held.drop("kill")
         self.assertTrue(held.take_this("roll", one[0], NAMES))
 
-    def test_the_last_one_that_is_well_is_not_to_be_had(self):
+    def test_the_last_router_without_a_fault_cannot_be_taken(self):
         held = Held()
         for name in NAMES[:4]:
             self.assertTrue(held.take_this("roll", name, NAMES))
@@ -73,26 +74,26 @@ class Victims(unittest.TestCase):
             self.assertEqual(sum(1 for o in NAMES if o != name and frozenset((name, o)) not in cut), 2)
         self.assertEqual(ring(random.Random(3), NAMES[:3]), [])
 
-    def test_across(self):
+    def test_pairs_across_two_groups(self):
         self.assertEqual(across(["r1"], ["r2", "r3"]), [("r1", "r2"), ("r1", "r3")])
 
 
 class Readings(unittest.TestCase):
-    def test_which_keys_a_router_has_read(self):
+    def test_the_log_shows_which_keys_a_router_has_read(self):
         ids = ids_in("key in use: 074c0cec, accepted too: 7a0f0823")
         lines = [json.dumps({"event": "cluster_key_held", "ids": "074c0cec"}), "no JSON"]
         self.assertFalse(has_read(lines, ids))
         lines.append(json.dumps({"event": "cluster_key_read", "ids": "7a0f0823,074c0cec"}))
         self.assertTrue(has_read(lines, ids))
 
-    def test_a_router_that_knows_names(self):
+    def test_a_routers_command_with_names_for_addresses(self):
         command = ["grapevine", "--join", "10.0.0.1:7490", "--listen", "0.0.0.0:8080", "--replica", "http://10.0.0.9"]
         self.assertEqual(by_name(command, 8000, 7490, "10.0.0.53"), [
             "grapevine", "--listen", "0.0.0.0:8080", "--join", "spare1.jepsen:7490", "--replica-dns", "spare1.jepsen:8000",
             "--join", "spare2.jepsen:7490", "--replica-dns", "spare2.jepsen:8000", "--join", "routers.jepsen:7490",
             "--replica-dns", "engines.jepsen:8000", "--replica-dns-interval", "500ms", "--dns-server", "10.0.0.53"])
 
-    def test_how_far_a_clock_is_off(self):
+    def test_a_clocks_offset_in_words(self):
         self.assertEqual([told(ms) for ms in (-50, 900, 7500, -3600000)],
                          ["50 ms behind", "900 ms ahead", "7.5 s ahead", "1 h behind"])
 
@@ -106,7 +107,7 @@ def wait_for(condition, what=""):
 
 
 class Tired(Exception):
-    """From the step on that a test chose, nothing that does harm succeeds."""
+    """From a step on that the test chooses, all harmful operations fail."""
 
 
 class World:
@@ -251,7 +252,7 @@ class Stopped(unittest.TestCase):
     def played(self):
         return {n: c for n, c in found.nemeses().items() if not n.startswith(REAL) and n != "upgrade"}
 
-    def test_all_is_well_after_stop(self):
+    def test_stop_repairs_every_fault(self):
         for name, cls in self.played().items():
             for seed in range(8):
                 service, nemesis = Service(), cls()
@@ -262,7 +263,7 @@ class Stopped(unittest.TestCase):
                 self.assertEqual(service.state(), before, name)
                 self.assertTrue(about["hosts"] and about["text"], name)
 
-    def test_all_is_well_where_start_failed(self):
+    def test_stop_repairs_a_fault_whose_start_failed(self):
         for name, cls in self.played().items():
             for seed in range(4):
                 for left in range(6):
@@ -279,8 +280,8 @@ class Stopped(unittest.TestCase):
                         pass
                     self.assertEqual(service.state(), before, (name, left))
 
-    def test_who_answers_nothing_at_all_does_not_serve(self):
-        """Its probes show it: no client has to wait for it as for one that is slow."""
+    def test_an_engine_without_any_answer_does_not_serve(self):
+        """Probes detect such an engine, so no client has to wait for it as for a slow one."""
         for name, serves in (("engine-mute", False), ("engine-choke", False), ("engine-hang", True)):
             for seed in range(8):
                 service, nemesis = Service(), found.nemeses()[name]()
@@ -299,7 +300,7 @@ class Stopped(unittest.TestCase):
         nemesis.stop(service)
         self.assertEqual([e.wishes[2:] for e in service.engines if e.name in chosen], [[{"mode": "none"}]] * len(chosen))
 
-    def test_an_engine_that_chokes_is_mended_between_the_steps(self):
+    def test_a_choking_engine_is_repaired_between_its_steps(self):
         service, nemesis = Service(), found.nemeses()["engine-choke"]()
         chosen = nemesis.start(service, random.Random(1))["hosts"]
         nemesis.stop(service)
@@ -319,7 +320,7 @@ class Stopped(unittest.TestCase):
                     self.assertRegex(text, r"(?m)^ *%s%s dport 7490 (drop|reject with )" % (of, protocol))
 
     @mock.patch("nemeses.rolling.built", lambda variant: variant)
-    def test_who_is_held_at_the_end_of_an_upgrade_comes_back_with_this_version(self):
+    def test_another_faults_victim_returns_from_an_upgrade_with_this_version(self):
         service, nemesis = Service(), found.nemeses()["upgrade"]()
         one, held = service.routers[:2]
         nemesis.later_version(one)
@@ -348,13 +349,13 @@ class Stopped(unittest.TestCase):
                 self.assertEqual(f.read(), "a line\n")
             self.assertFalse(os.path.exists(disk.ballast))
 
-    def test_a_nemesis_is_used_again(self):
+    def test_a_nemesis_can_be_used_again(self):
         service, nemesis = Service(), found.nemeses()["kill"]()
         for seed in range(5):
             self.assertTrue(nemesis.start(service, random.Random(seed))["hosts"])
             nemesis.stop(service)
 
-    def test_pairs_leave_a_router_and_an_engine(self):
+    def test_pairs_of_faults_leave_a_router_and_an_engine(self):
         names = ("kill", "pause", "term", "kill-engine", "pause-engine", "engine-hang", "refuse")
         known = {n: c for n, c in self.played().items() if n in names}
         for one in known:

@@ -15,13 +15,13 @@ ENGINES = ["10.77.2.1:8000", "10.77.2.2:8000"]
 
 
 class Words(unittest.TestCase):
-    def test_a_word_for_each_engine_or_all_in_one(self):
+    def test_engines_are_a_word_each_or_one_list(self):
         self.assertEqual(other.words("p {port} '{folder}/a b' {engines}", 8080, "r1", "/f", ENGINES),
                          ["p", "8080", "/f/a b"] + ENGINES)
         self.assertEqual(other.words("p --name={name} --to={engines}", 8080, "r1", "/f", ENGINES),
                          ["p", "--name=r1", "--to=10.77.2.1:8000,10.77.2.2:8000"])
 
-    def test_it_is_told_to_drain_by_its_own_signal_and_the_history_has_the_one_that_was_meant(self):
+    def test_a_proxy_drains_by_its_own_signal_and_the_history_has_sigterm(self):
         sent = []
         process = other.Other.__new__(other.Other)
         process.service = types.SimpleNamespace(options=types.SimpleNamespace(stop_signal=signal.SIGQUIT))
@@ -30,7 +30,7 @@ class Words(unittest.TestCase):
         process.signal(signal.SIGTERM)
         self.assertEqual((sent, process.asked), ([signal.SIGQUIT], "SIGTERM"))
 
-    def test_what_only_grapevine_has_is_left_out(self):
+    def test_faults_that_only_grapevine_has_are_left_out(self):
         """Every name that is left out is one of a fault, and the faults of any proxy stay."""
         nemeses = found.nemeses()
         left_out = {n for n, c in nemeses.items() if other.own(c)}

@@ -24,18 +24,18 @@ def names(episodes):
 
 
 class Plan(unittest.TestCase):
-    def test_a_seed_is_a_plan(self):
+    def test_a_seed_determines_the_plan(self):
         self.assertEqual(repr(take(40)), repr(take(40)))
         self.assertEqual(repr(take(40)), repr(take(40, names=reversed(NAMES))))
         self.assertNotEqual(repr(take(40)), repr(take(40, seed=2)))
 
-    def test_each_alone_and_then_each_pair_before_any_comes_twice(self):
+    def test_each_fault_and_then_each_pair_comes_before_any_comes_twice(self):
         all_of_it = names(take(2 * (5 + 10)))
         for part in all_of_it[:15], all_of_it[15:]:
             self.assertEqual(set(part[:5]), {frozenset([n]) for n in NAMES})
             self.assertEqual(set(part[5:]), PAIRS)
 
-    def test_a_short_run_has_all_of_them_in_pairs_at_once(self):
+    def test_a_short_run_has_all_faults_in_pairs_at_once(self):
         got = names(take(3, seconds=10))
         self.assertEqual(frozenset().union(*got), set(NAMES))
 
@@ -45,7 +45,7 @@ class Plan(unittest.TestCase):
         self.assertLess(longest[1], plan.LASTS[1] * 0.9)
         self.assertGreater(longest[2], longest[1])
 
-    def test_families_meet_each_other_and_not_themselves(self):
+    def test_faults_are_paired_with_other_families_only(self):
         kinds = ["partition-ring", "partition-halves", "clock-skew", "clock-jump", "kill"]
         got = names(take(5 + 3, names=kinds))[5:]
         pairs = {frozenset(plan.family(n) for n in pair) for pair in got}
@@ -53,12 +53,12 @@ class Plan(unittest.TestCase):
         for e in names(take(3, names=kinds, seconds=10)):
             self.assertEqual(len({plan.family(n) for n in e}), len(e))
 
-    def test_what_makes_no_sense_together_does_not_come_together(self):
+    def test_faults_that_make_no_sense_together_are_not_paired(self):
         for seconds in (10, LONG):
             got = names(take(200, seconds=seconds, apart=[("kill", "stop"), ("stop", "loss")]))
             self.assertFalse({frozenset(["kill", "stop"]), frozenset(["stop", "loss"])} & set(got))
 
-    def test_a_fault_lasts_as_long_as_it_says(self):
+    def test_a_fault_lasts_within_its_own_limits(self):
         lasts = {"kill": (7, 9), "stop": (0.1, 0.1)}
         for e in take(100, lasts=lasts):
             for f in e.faults:
@@ -71,11 +71,11 @@ class Plan(unittest.TestCase):
         self.assertTrue(all(a != b for a, b in zip(rests[::2], rests[1::2])))
         self.assertEqual(set(rests[::2]), {True, False})
 
-    def test_in_a_long_run_fewer_do(self):
+    def test_in_a_long_run_fewer_episodes_end_with_a_rest(self):
         rests = [e.rest for e in take(1000, seconds=36000)]
         self.assertTrue(200 < sum(rests) < 400)
 
-    def test_there_is_time_for_all_pairs(self):
+    def test_a_long_run_has_time_for_all_pairs(self):
         many = ["fault%d" % i for i in range(28)]  # 28, and 378 in twos or 150 or so in threes
         for seconds, together in ((2000, 3), (3000, 3), (6000, 2), (9000, 2)):
             took, rests, met = 0, 0, {1: set(), 2: set(), 3: set()}
@@ -89,7 +89,7 @@ class Plan(unittest.TestCase):
             self.assertGreater(len(met[2] | met[3]), 0.99 * 378, seconds)
             self.assertGreater(rests, 10)
 
-    def test_in_threes_each_pair_of_families_stands_together_and_none_that_may_not(self):
+    def test_threes_have_each_allowed_pair_of_families_and_no_other(self):
         kinds = ["one-a", "one-b", "two", "three", "four", "five", "six", "seven"]
         apart = [("one-a", "two"), ("one-b", "two"), ("three", "four")]
         episodes = [e for e in take(100, names=kinds, seconds=250, lasts={n: (5, 5) for n in kinds}, apart=apart)]
@@ -101,20 +101,20 @@ class Plan(unittest.TestCase):
         self.assertFalse({frozenset(("one", "two")), frozenset(("three", "four")), frozenset(("one",))} & set(pairs))
         self.assertLess(len(threes), len(set(pairs)))
 
-    def test_a_third_that_may_not_stand_there_costs_no_pair(self):
-        """If no fault could be the third, a pair with an unused fault counted as done."""
+    def test_an_impossible_third_fault_costs_no_pair(self):
+        """Before, if no fault could be the third, a pair with an unused fault counted as done."""
         for seed in range(20):
             pairs = [("one", "two"), ("two", "three")]
             got = plan.threes_of(pairs, ["one", "two", "three"], {frozenset(("one", "three"))}, random.Random(seed))
             self.assertEqual(set(map(frozenset, got)), set(map(frozenset, pairs)))
 
-    def test_a_short_fault_comes_while_the_others_stand(self):
+    def test_a_short_fault_comes_during_the_others(self):
         for e in take(60, lasts={"kill": (0.1, 0.1)}):
             for f in e.faults:
                 if f.name == "kill" and len(e.faults) == 2:
                     self.assertTrue(all(o.after <= f.after for o in e.faults))
 
-    def test_one_fault_and_none(self):
+    def test_plans_of_one_fault_and_of_none(self):
         self.assertEqual(names(take(3, names=["kill"])), [frozenset(["kill"])] * 3)
         self.assertEqual(names(take(3, names=[])), [frozenset()] * 3)
 

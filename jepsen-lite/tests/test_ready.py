@@ -23,40 +23,40 @@ class Ready(unittest.TestCase):
         if ready:
             self.s.event(ready, router, "ready", life=life)
 
-    def test_in_time(self):
+    def test_a_router_that_is_ready_in_time_is_right(self):
         self.again(20, ready=31)
         self.assertEqual(self.rules(), [])
         self.assertEqual(figures(self.s.history()), {"starts": 3, "longest until ready, s": 11})
 
-    def test_late_and_never(self):
+    def test_a_router_that_is_ready_late_or_never_is_an_anomaly(self):
         self.again(20, ready=36)
         self.again(20, "r2")
         self.assertEqual(self.rules(), ["unready", "unready"])
 
-    def test_a_firewall_that_lets_datagrams_through_is_no_excuse(self):
+    def test_a_firewall_that_passes_udp_is_no_excuse(self):
         self.s.fault(19, 39, "gossip-join", "r1")
         self.again(20, ready=39.5)
         self.assertEqual(self.rules(), ["unready"])
 
-    def test_what_touches_a_router_is(self):
+    def test_a_fault_at_a_router_or_name_server_is_an_excuse(self):
         for hosts, expected in ((["r2"], []), (["ns"], []), (["e1"], ["unready"])):
             self.setUp()
             self.s.fault(19, 30, "pause", *hosts)
             self.again(20, ready=39.5)
             self.assertEqual(self.rules(), expected)
 
-    def test_so_is_another_one_that_is_not_there(self):
+    def test_an_absent_router_is_an_excuse(self):
         self.again(34, "r2", ready=35)
         self.again(20, ready=39.5)
         self.assertEqual(self.rules(), [])
 
-    def test_who_ends_or_has_no_time_owes_nothing(self):
+    def test_a_router_that_ends_or_has_no_time_is_excused(self):
         self.again(20)
         self.again(30, life=3)
         self.assertEqual(self.rules(end=44), [])
 
-    def test_nobody_looked(self):
-        self.assertEqual(rules(check(Story("service").history())), [])  # a history of before
+    def test_a_run_without_checks_of_readiness_is_blind(self):
+        self.assertEqual(rules(check(Story("service").history())), [])  # a history from before this check
         blind = Story("service")
         blind.rows[0]["value"]["watched"] = True
         self.assertEqual(rules(check(blind.history())), ["blind"])

@@ -121,8 +121,8 @@ def ordinary():
     return s
 
 
-class WhatItShows(unittest.TestCase):
-    def test_a_good_run_says_so_first(self):
+class Contents(unittest.TestCase):
+    def test_the_report_of_a_good_run_says_so_first(self):
         p = ordinary().page()
         self.assertIn("No anomaly", p.text)
         self.assertNotIn("✗", p.text)
@@ -130,7 +130,7 @@ class WhatItShows(unittest.TestCase):
         self.assertIn("202 operations: 1 failed, 1 unknown", p.text)
         self.assertIn("1 fault · 1 rest", p.text)
 
-    def test_the_command_that_repeats_it(self):
+    def test_the_report_has_the_command_that_repeats_the_run(self):
         self.assertIn("jepsen-lite/run --workload service --nemesis kill --routers 2 --engines 1 --seconds 60 --seed 7",
                       ordinary().page().text)
         self.assertIn("jepsen-lite/run --seed 9 '--bug=a b'",
@@ -155,7 +155,7 @@ class WhatItShows(unittest.TestCase):
         self.assertIn("No time is given", p.text)
         self.assertIn("2 anomalies: load.sum, x", p.text)
 
-    def test_failures_can_be_chosen_in_the_time_line(self):
+    def test_failures_in_the_time_line_are_links(self):
         p = ordinary().page()
         chosen = [x for x in p.links if x.startswith("#f-service-")]
         self.assertEqual(len(chosen), 2)
@@ -163,7 +163,7 @@ class WhatItShows(unittest.TestCase):
             self.assertIn(link[1:], p.ids)
         self.assertIn("503, no replica", p.text)
 
-    def test_all_links_lead_somewhere_and_ids_are_unique(self):
+    def test_all_links_have_targets_and_ids_are_unique(self):
         s = ordinary()
         for i in range(3000):
             s.op(i * 0.5, 0.1, "fail", saw={"error": "e%d" % i})
@@ -171,7 +171,7 @@ class WhatItShows(unittest.TestCase):
         self.assertEqual(len(p.ids), len(set(p.ids)))
         self.assertEqual(set(), {x for x in p.links if x[1:] not in p.ids})
 
-    def test_one_anomaly_of_each_rule_is_told_in_full(self):
+    def test_one_anomaly_of_each_rule_is_shown_in_full(self):
         p = ordinary().page([Anomaly("often", "again", [1])] * 500 + [Anomaly("once", "the only one", [2])])
         self.assertIn("anomaly-501", p.ids)
         self.assertIn("501 anomalies: often × 500, once", p.text)
@@ -186,7 +186,7 @@ class WhatItShows(unittest.TestCase):
         for words in ("12,345", "503", "0.25"):
             self.assertIn(words, p.text)
 
-    def test_rests_and_why_one_was_not_calm(self):
+    def test_rests_and_the_reason_if_not_calm_are_shown(self):
         s = ordinary()
         s.rest(15, 19, 20, calm=False)
         s.rows[-2]["value"]["why"] = "r2 has 3 requests under way"
@@ -194,7 +194,7 @@ class WhatItShows(unittest.TestCase):
         self.assertIn("2 rests; until all was calm: p50 1.50 s, longest 4.00 s. One was not calm", p.text)
         self.assertIn("no: r2 has 3 requests under way", p.text)
 
-    def test_what_was_left_out_is_said(self):
+    def test_faults_that_were_left_out_are_shown(self):
         self.assertIn("mtu: no such thing here", Story(missing=["mtu: no such thing here"]).page().text)
 
     def test_a_client_that_left_has_not_failed(self):
@@ -207,7 +207,7 @@ class WhatItShows(unittest.TestCase):
         self.assertEqual(f.workloads["service"].counts, {"ok": 0, "fail": 0, "info": 2, "own": 2})
         self.assertEqual([e.t for e in f.failed], [3, 4])
 
-    def test_faults_that_were_never_mended_last_to_the_end(self):
+    def test_faults_without_an_end_last_to_the_end_of_the_history(self):
         s = Story()
         s.fault(1, None)
         s.op(10, 0.1)
@@ -230,7 +230,7 @@ class WhatItShows(unittest.TestCase):
 
 
 class Safe(unittest.TestCase):
-    def test_nothing_of_a_history_is_markup(self):
+    def test_text_of_a_history_is_never_markup(self):
         """A prompt, a header, a line of a log and a name may hold anything; a report is opened in a browser."""
         s = Story(seed=EVIL, bug=EVIL, missing=[EVIL], limits={EVIL: EVIL}, options=[EVIL], workloads=[EVIL],
                   routers=[{"name": EVIL, "address": EVIL}])
@@ -250,7 +250,7 @@ class Safe(unittest.TestCase):
         self.assertNotIn("\x00", s.html)
         self.assertIn("<script>alert('x')</script>", p.text)
 
-    def test_it_needs_nothing_from_elsewhere(self):
+    def test_the_report_loads_nothing(self):
         s = ordinary()
         p = s.page([Anomaly("service.avoidable", "it failed", [201])])
         self.assertEqual([], [v for n, v in p.attributes if n in ("src", "srcset", "data", "xlink:href")])
@@ -259,7 +259,7 @@ class Safe(unittest.TestCase):
         self.assertNotIn("url(", s.html)
         self.assertIn("default-src 'none'", dict(p.attributes)["content"] + s.html.replace("&#x27;", "'"))
 
-    def test_markup_escapes_what_is_not_markup(self):
+    def test_markup_escapes_plain_text(self):
         self.assertEqual(markup.h("p", "<", title='"'), '<p title="&quot;">&lt;</p>')
         self.assertEqual(markup.h("p", markup.h("b", "x"), None, cls="y"), '<p class="y"><b>x</b></p>')
 
@@ -283,7 +283,7 @@ class Readable(unittest.TestCase):
             self.assertTrue(2 <= len(major) <= 8, (end, major))
             self.assertLessEqual(max(major), end + 1e-9)
 
-    def test_stamps(self):
+    def test_time_stamps(self):
         self.assertEqual([timeline.stamp(t) for t in (0, 1.234, 60, 121, 121.5)],
                          ["0 s", "1.23 s", "60 s", "2:01", "2:01.50"])
 
@@ -335,7 +335,7 @@ class Counts(unittest.TestCase):
         self.assertEqual(facts.percentile([5], 0.5), 5)
         self.assertIsNone(facts.percentile([], 0.5))
 
-    def test_lives(self):
+    def test_times_at_which_a_router_ran(self):
         self.assertEqual(facts.Facts(History(ordinary().rows)).up("r1")[0], (4.01, 4.02))
 
 

@@ -10,11 +10,11 @@ class Rest(unittest.TestCase):
     def setUp(self):
         self.s = Story("service", rest_s=15)
 
-    def test_calm(self):
+    def test_a_calm_rest_is_right(self):
         self.s.rest(10)
         self.assertEqual(check(self.s.history()), [])
 
-    def test_restless(self):
+    def test_a_rest_that_is_not_calm_is_an_anomaly(self):
         self.s.rest(10)
         self.s.event(40, "lab", "rest", phase="begin", calm=False, waited_s=15.1, why="r2 has met r1")
         found = check(self.s.history())

@@ -1,4 +1,4 @@
-"""Inside a room of its own: what the wire does to packets, one setting at a time. Run by test_lab.py.
+"""In namespaces of its own: what the wire does to packets, one setting at a time. Run by test_lab.py.
 
     wire_story.py BUILD_DIR
 

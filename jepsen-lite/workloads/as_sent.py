@@ -30,7 +30,7 @@ def first_event(body):
 
 
 def renamed(body):
-    """After a sign of life another engine may have taken over: the first event is the first engine's, without a token,
+    """Another engine may have taken over before the first token: the first event is the first engine's, without a token,
     and all others are the second's. The second's first event differs only in its id, time and framing. None: not so."""
     one = first_event(body)
     other = one and first_event(one[3])

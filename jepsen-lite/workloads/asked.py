@@ -19,7 +19,7 @@ class Asker(threading.Thread):
 
 
 def each(things, do):
-    """Does it to all at the same time; what it returned, in their order."""
+    """Calls do() for all things at the same time; returns the results in their order."""
     out = [None] * len(things)
 
     def one(i, thing):

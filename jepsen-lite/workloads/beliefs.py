@@ -40,7 +40,7 @@ def teach(recorder, operation, client, target, body):
 
 
 class Belief:
-    """A router's answer: `held` {replica: tokens} above 0, `listed`: the replicas that it weighed."""
+    """A router's answer: `held` {replica: tokens} above 0, `listed`: the replicas that it scored."""
 
     def __init__(self, value):
         rows = value.get("replicas", [])

@@ -120,7 +120,7 @@ class Workload:
     # --- the search
 
     def hashes(self, body):
-        """The 48 bits of each point of the prompt, which go around under seal."""
+        """The 48 bits of each point of the prompt, which routers exchange encrypted."""
         if not os.access(self.tool, os.X_OK) or not os.path.exists(self.service.key_file):
             return []
         done = subprocess.run([self.tool, self.service.key_file], input=body,

@@ -34,7 +34,7 @@ def was_so(said):
 
 
 class Nobody(http.server.BaseHTTPRequestHandler):
-    """The engine behind those replicas: well, and with a model that no request names."""
+    """The engine behind those replicas: healthy, with a model that no request names."""
 
     def do_GET(self):
         answers = {"/health": b"", "/v1/models": b'{"object":"list","data":[{"id":"nobody","object":"model"}]}'}
@@ -104,7 +104,7 @@ class Workload:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         return Own("%s:%d" % (host.address, port))
 
-    # --- wishes
+    # --- changes
 
     def step(self, client, rng):
         at = rng.randrange(NAMES)

@@ -16,7 +16,7 @@ WORDS = ("the router holds a stream open while engines compute tokens and caches
 LENGTHS = (1, 16), (40, 200), (300, 700)  # tokens: some answers are under way when a fault begins
 LONG = 1000, 2000                         # with clients that leave: the engine would be busy for seconds
 SLEPT_AT = 2000, 3000                     # tokens of theirs
-SLEEP_S = 6.0                             # some clients read nothing for so long: more comes than fits into sockets
+SLEEP_S = 6.0                             # some clients read nothing for this time: more bytes come than sockets hold
 EMBEDDINGS, MODELS, DEED = "/v1/embeddings", "/v1/models", "/sim/deed"
 # (share, name, path, streamed)
 MIX = [(26, "chat", api.CHAT, True), (14, "chat", api.CHAT, False),

@@ -78,7 +78,7 @@ class Workload:
                 self.kept = self.kept[-KEPT + 1:] + [(id, bool(what.get("background")))]
 
     def rest(self):
-        """Every router has every answer, and the same mind about sessions."""
+        """Asks every router for some answers, and for the replica that it would choose for each session."""
         client = self.service.clients[0]
         for id, _ in self.rng.sample(self.kept, min(AT_REST, len(self.kept))):
             for r in self.service.routers:

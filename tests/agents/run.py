@@ -47,7 +47,7 @@ def folder_of(program):
 
 
 def install(program):
-    """None, or why not."""
+    """Installs the program. Returns None, or why that failed."""
     folder = folder_of(program)
     if os.path.exists(folder + "/installed"):
         return None

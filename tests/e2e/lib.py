@@ -59,14 +59,13 @@ claims = []
 
 
 def closed_port():
-    """A port without a listener, for a test to listen on. It is below those that the system gives out by itself: one of
-    these may belong to another test's engine before a test has its router listen there. The port belongs to this
-    process until its end, among all that run these tests: each claims its port with a name that only one of them can
-    have."""
+    """A port without a listener, for a test to listen on. It is below the ephemeral ports: the system may give one of
+    those to another test's engine before this test's router listens there. The port stays reserved for this process
+    until it exits: test processes claim ports under names that only one process can have."""
     with open("/proc/sys/net/ipv4/ip_local_port_range") as f:
         given_out = int(f.read().split()[0])
     while True:
-        port = random.randrange(10000, max(given_out, 20000))  # it gives out more on some machines
+        port = random.randrange(10000, max(given_out, 20000))  # some machines have more ephemeral ports
         claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
             try:
@@ -139,7 +138,7 @@ class Asked(Head):
 
 class Engine:
     """A server whose every answer is a function: engine.handler(asked), called in a thread of its
-    connection. Probes of the router are answered by themselves and not recorded."""
+    connection. The engine answers the router's probes without the handler, and does not record them."""
 
     def __init__(self, models=("m",), port=0, receive_buffer=None, host=HOST):
         self.models = list(models)
@@ -379,7 +378,7 @@ class Router(Process):
         return wait_for(lambda: self.events_yet(name)[n - 1:n], "log event %s" % name)[0]
 
     def wait_logged(self, path):
-        """The first line of the access log about that path: wait_up() asks for models."""
+        """The access log's first line for that path. (wait_up() causes lines too: it requests models.)"""
         return wait_for(lambda: next((e for e in self.events_yet("request") if e["path"] == path), None),
                         "a request for %s in the log" % path)
 
@@ -407,7 +406,7 @@ class Router(Process):
             return []
 
     def models_told(self):
-        """Not by a client's request where that can be: those count, and one that comes too soon has failed."""
+        """Read from the admin port if possible: a client's request changes counters, and fails if it comes too soon."""
         told = self.replicas_told()
         return {m for r in told for m in r["models"]["names"]} if told else {
             m["id"] for m in self.get("/v1/models").json.get("data", [])}
@@ -542,7 +541,7 @@ class Case(unittest.TestCase):
 
     @classmethod
     def set_up(cls):
-        """For what all tests of the class share; made with cls.shared()."""
+        """Makes what all tests of the class share, with cls.shared()."""
 
     @classmethod
     def tearDownClass(cls):
@@ -558,7 +557,7 @@ class Case(unittest.TestCase):
 
     def tearDown(self):
         stop_all(self._parts)
-        # A shared router that died is named by the test that killed it.
+        # If a shared router died, the test that killed it fails.
         for part in self._class_parts:
             if isinstance(part, Router) and not part.stopped and not part.running():
                 part.stop()

@@ -12,7 +12,7 @@ from lib_deploy import documents, path, text, tool
 
 CHART = path("deploy", "helm", "grapevine")
 FILES = ("rbac", "key", "router", "autoscaler", "monitoring")
-OPTIONAL = ("kv-events",)  # to be applied beside these, with a setting more
+OPTIONAL = ("kv-events",)  # applied in addition, with one more setting
 OPERATORS = ("ServiceMonitor", "PrometheusRule")  # kinds that Kubernetes itself does not have
 UNITS = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 SETTINGS = dict(re.findall(r"^- `([a-z-]+)` \(.*?default `([^`]*)`\): ", text("docs", "options.md"), re.M))
@@ -36,7 +36,7 @@ def helm(*args, ok=True):
 
 
 def template(*args, name="grapevine", chart=CHART, **how):
-    """A Helm that Go's module proxy brought takes itself for that of an old cluster."""
+    """Renders the chart for Kubernetes 1.27: a Helm built by Go's module proxy assumes an old version."""
     return helm("template", name, chart, "--namespace", "grapevine", "--kube-version", "1.27.0", *args, **how)
 
 
@@ -103,7 +103,7 @@ def check(case, o, any_host="0.0.0.0"):
     case.assertEqual({n: "%s:%d" % (any_host, port) for n, (port, _) in ports.items()},
                      {n: config[setting] for n, setting in listens.items()})
     case.assertEqual({n for n, (_, p) in ports.items() if p != "TCP"}, {"gossip"})
-    # Every selector of pods selects these.
+    # Every pod selector selects the router's pods.
     selectors = [s["spec"]["selector"] for s in o.of("Service")]
     selectors += [o.one("Deployment")["spec"]["selector"]["matchLabels"]]
     selectors += [p["spec"]["selector"]["matchLabels"] for p in o.of("PodDisruptionBudget")]
@@ -115,7 +115,7 @@ def check(case, o, any_host="0.0.0.0"):
     for job in o.of("Job"):  # and no other pods
         other = job["spec"]["template"]["metadata"]["labels"]
         case.assertFalse(any(s.items() <= other.items() for s in selectors))
-    # Services lead to ports that there are, by the right protocol.
+    # Services lead to existing ports, with the right protocol.
     for s in o.of("Service"):
         for p in s["spec"]["ports"]:
             case.assertIn(p["protocol"], [protocol for name, (number, protocol) in ports.items()
@@ -162,7 +162,7 @@ def check(case, o, any_host="0.0.0.0"):
     folder, entry = os.path.split(settings_file(o))
     case.assertEqual(volumes[mounts[folder]["name"]]["configMap"]["name"], "grapevine")
     case.assertIn(entry, o.one("ConfigMap")["data"])
-    # Memory: the index, all bodies, and what else a router has.
+    # Memory: the index, all bodies, and the router's other memory.
     case.assertGreaterEqual(size(o.container["resources"]["limits"]["memory"]),
                             size(o.setting("index-bytes")) + size(o.setting("buffered-bytes-max")) + (128 << 20))
     check_rights(case, o)

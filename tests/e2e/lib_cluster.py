@@ -1,4 +1,4 @@
-"""Several routers on real sockets, gvctl beside them, and a conversation that goes from router to router."""
+"""Several routers on real sockets, gvctl, and a conversation that goes from router to router."""
 
 import json
 import os
@@ -81,7 +81,7 @@ class Clustered(Case):
             return f.read()
 
     def node(self, name, engines, *args, join=None, listen=None, key=None, ready=True, **how):
-        """Its port is no other test's while it is down: it may come back there."""
+        """No other test gets the node's port while the node is down: it may restart there."""
         listen = listen or "%s:%d" % (HOST, closed_port())
         command = ["--gossip-listen", listen, "--node-name", name, *FAST_PROBES]
         command += ["--cluster-key-file", key or self.key] if key != "" else []

@@ -68,7 +68,7 @@ class Collector(Engine):
         asked.send(answer(self.status, b"{}"))
 
     def wait(self, requests):
-        """The spans of so many requests: [(the request's, those of its attempts)], each checked."""
+        """The spans of this number of requests: [(the request's span, its attempts' spans)], each checked."""
         wait_for(lambda: len([s for s in self.spans if s.kind == SERVER]) >= requests, "%d traces" % requests)
         found = []
         for s in list(self.spans):
@@ -83,6 +83,6 @@ class Collector(Engine):
 
 
 def dump(posts, path):
-    """For a check against the real definitions, by hand."""
+    """Writes the posts to a file, to check them by hand against the real definitions."""
     with open(path, "w", encoding="utf-8") as f:
         json.dump(posts, f)

@@ -23,7 +23,7 @@ def text(*names):
 
 
 def documents(yaml_text):
-    """All documents of a YAML text but empty ones. PyYAML is of this Python or of Debian's."""
+    """The documents of a YAML text, without empty ones. PyYAML comes from this Python or from Debian's."""
     for python in ("python3", "/usr/bin/python3"):
         p = subprocess.run([python, "-c", READ], input=yaml_text, capture_output=True, text=True)
         if p.returncode == 0:

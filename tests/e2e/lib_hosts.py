@@ -55,7 +55,7 @@ class Story:
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def end(self, case, limit=250):
-        """It went well. What it printed."""
+        """Waits until the story succeeds; returns its output."""
         out = self.process.communicate(timeout=limit)[0]
         case.assertEqual(self.process.returncode, 0, out)
         return out

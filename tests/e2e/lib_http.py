@@ -16,7 +16,7 @@ HOST = "127.0.0.1"
 
 
 def slow_ms(ms):
-    """The value of a setting: so many milliseconds on an idle machine."""
+    """A setting's value: this number of milliseconds on an idle machine, more on a slow one."""
     return "%dms" % (ms * SLOW)
 
 

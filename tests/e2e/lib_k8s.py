@@ -146,13 +146,13 @@ def status(code, reason, message):
 class Api:
     def __init__(self, account, page=2):
         self.account = account
-        self.page = page          # slices of a page, however many are asked for
+        self.page = page          # slices per page, whatever number the client asks for
         self.piece = 0            # bytes of a write; 0: all at once
         self.tokens = {account.token}
         self.forbidden = False
         self.hangs = False        # requests are taken and never answered
         self.gone_as = "event"    # or "status": how a version that is too old is answered
-        self.busy = 0             # so many requests get a 429
+        self.busy = 0             # this number of requests gets a 429
         self.lock = threading.RLock()
         self.version = 100
         self.oldest = 0           # versions before it are forgotten
@@ -167,7 +167,7 @@ class Api:
         self.port = 0
         self.start()
 
-    # --- life
+    # --- start and stop
 
     @property
     def env(self):

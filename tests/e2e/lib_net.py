@@ -43,7 +43,7 @@ class Place:
         self.udp, self.tcp = udp_and_tcp()
         self.port = self.udp.getsockname()[1]
         self.address = "%s:%d" % (HOST, self.port)
-        self.node_port = None  # the real one of who lives here
+        self.node_port = None  # the real port of the node that lives here
         self.pid = None
 
 
@@ -96,7 +96,7 @@ class Net:
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
 
-    # --- what tests say --------------------------------------------------------------------------
+    # --- for tests -------------------------------------------------------------------------------
 
     def place(self, name):
         """The address under which others see this node."""

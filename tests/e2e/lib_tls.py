@@ -28,7 +28,7 @@ class Pair:
         return ["--%s-cert" % kind, self.cert, "--%s-key" % kind, self.key]
 
     def takes(self, other, key=True):
-        """The other's files, in place of its own; `key`: both."""
+        """Takes over the other pair's certificate and, with `key`, its key."""
         for to, by in [(self.cert, other.cert)] + ([(self.key, other.key)] if key else []):
             with open(by, "rb") as f:
                 data = f.read()
@@ -168,7 +168,7 @@ class Tap:
             pass
 
     def cut(self):
-        """FIN both ways, of what is under way."""
+        """Sends FIN both ways on the open connections."""
         for s in self.socks:
             try:
                 s.shutdown(socket.SHUT_RDWR)

@@ -27,23 +27,24 @@ def wait_for(condition, what, limit=LIMIT, step=0.005):
 
 
 def quiet_for(seconds, why):
-    """The last resort: so long nothing is to happen. `why` tells what could, and why no condition says that it did not."""
+    """The last resort: nothing may happen for this time. `why` says what could, and why no condition shows that it
+    did not."""
     assert why
     time.sleep(seconds)
 
 
 def work_for(seconds):
-    """An engine of a test takes so long for it."""
+    """A test's engine works for this time."""
     time.sleep(seconds)
 
 
 def pace(seconds):
-    """Between two steps of what makes load, or of a link that is slow."""
+    """A pause between two steps of a load, or of a slow link."""
     time.sleep(max(0, seconds))
 
 
 def rate_of(count, seconds=1):
-    """The increase of count() per second, watched for so long."""
+    """The increase of count() per second, measured over this time."""
     before, began = count(), time.monotonic()
     time.sleep(seconds)
     return (count() - before) / (time.monotonic() - began)
@@ -51,7 +52,7 @@ def rate_of(count, seconds=1):
 
 @contextlib.contextmanager
 def stopped(process):
-    """The process (a child) is stopped within the block: surely, not just soon."""
+    """Stops the process, a child, for the block, and waits until it has stopped."""
     process.signal(signal.SIGSTOP)
     try:
         wait_for(lambda: os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT), "that it stops")

@@ -45,7 +45,7 @@ class Adapters(Case):
         chance = random.Random(2)
         return [chance.choice(NAMES) for _ in range(count)]
 
-    def test_each_stays_where_it_is_loaded(self):
+    def test_adapters_stay_on_the_replica_that_loaded_them(self):
         engines = self.fleet()
         r = self.router([e.url for e in engines])
         self.ready([r], NAMES[0])
@@ -53,15 +53,15 @@ class Adapters(Case):
         # each once is the least; wherever a slot is free (as many slots as adapters) some 80
         self.assertLessEqual(self.loads(engines), 2 * len(NAMES))
 
-    def test_who_looks_at_load_alone_loads_over_and_over(self):
-        """A policy that looks only at load reloads adapters again and again: the control of the test above."""
+    def test_round_robin_reloads_adapters_again_and_again(self):
+        """The control group: a policy that ignores where adapters are loaded."""
         engines = self.fleet()
         r = self.router([e.url for e in engines], "--policy", "round_robin")
         self.ready([r], NAMES[0])
         self.asked([r], self.in_any_order(120))
         self.assertGreater(self.loads(engines), 40)
 
-    def test_explain_shows_what_loading_costs(self):
+    def test_explain_shows_the_cost_of_loading_an_adapter(self):
         engines = self.fleet(count=2)
         r = self.router([e.url for e in engines])
         self.ready([r], NAMES[0])
@@ -79,7 +79,7 @@ class Adapters(Case):
                                    "explain", f.name], capture_output=True, text=True, check=True)
         self.assertIn("ADAPTER s", told.stdout)
 
-    def test_one_that_nobody_lists_is_tried_where_it_is_loaded_on_demand(self):
+    def test_unlisted_adapters_go_to_replicas_that_load_on_demand(self):
         plain = self.sim(*FAST)
         other = self.sim(*FAST, "--max-loras", str(SLOTS), "--adapters-on-demand")
         r = self.router([plain.url, other.url + "#adapters=on-demand"])
@@ -88,7 +88,7 @@ class Adapters(Case):
         self.assertEqual(plain.call("GET", "/sim/stats")["requests"], 0)
         self.assertEqual(other.call("GET", "/sim/stats")["adapter_loads"], 1)
 
-    def test_a_name_that_nobody_lists_is_refused_where_nobody_loads(self):
+    def test_unlisted_adapters_get_404_if_no_replica_loads_on_demand(self):
         r = self.router([e.url for e in self.fleet(count=1)])
         self.ready([r], NAMES[0])
         c = self.client(r)

@@ -57,7 +57,7 @@ class AdminOffLoopback(Case):
         finally:
             c.close()
 
-    def test_changes_without_a_token_come_from_this_machine_alone(self):
+    def test_changes_without_a_token_are_accepted_from_loopback_only(self):
         e = self.engine()
         for listen in ("0.0.0.0:0", "[::]:0")[:1 + has_ipv6()]:
             r = self.router([e], "--admin-listen", listen)
@@ -87,7 +87,7 @@ class AdminOffLoopback(Case):
             # On the second router 127.0.0.1 comes as ::ffff:127.0.0.1.
             self.assertEqual(r.admin("POST", "/drain?replica=" + e.name, b"").status, 200)
 
-    def test_a_port_off_loopback_takes_no_changes_without_a_token(self):
+    def test_a_port_off_loopback_accepts_no_changes_without_a_token(self):
         e = self.engine()
         r = self.router([e], "--admin-listen", self.outside + ":0")
         warned = r.wait_event("admin_without_token")
@@ -100,7 +100,7 @@ class AdminOffLoopback(Case):
         self.assertNotIn("127.0.0.1", message)
         self.assertEqual(self.call(self.outside, r, "GET", "/replicas").status, 200)
 
-    def test_the_token_is_asked_of_everybody(self):
+    def test_every_caller_needs_the_token(self):
         e = self.engine()
         with tempfile.NamedTemporaryFile("w") as f:
             f.write("secret\n")
@@ -113,8 +113,9 @@ class AdminOffLoopback(Case):
                 self.assertEqual(self.call(host, r, "POST", path, key).status, 200)
         self.assertEqual(r.events("admin_without_token"), [])
 
-    def test_what_a_proxy_hands_on_is_not_from_here(self):
-        """A proxy beside the router made every caller local: a replica could be added, which gets prompts."""
+    def test_proxied_calls_do_not_count_as_local(self):
+        """A proxy on the router's machine made every caller local, so strangers could add a replica, which gets
+        prompts."""
         e = self.engine()
         r = self.router([e])
         for name in ("X-Forwarded-For", "Forwarded", "X-Real-IP", "Via", "X_Forwarded_For", "X-Client-IP"):
@@ -124,14 +125,15 @@ class AdminOffLoopback(Case):
                 self.assertIn("comes from a proxy on this machine.", got.json["error"]["message"])
         self.assertEqual([x["name"] for x in r.admin("GET", "/replicas").json], [e.name])
 
-    def test_it_leaves_no_core(self):
-        """Prompts and keys would be in it; only systemd's unit forbade that."""
+    def test_the_router_leaves_no_core_dump(self):
+        """A core dump would contain prompts and keys. Only systemd's unit forbade dumps."""
         pid = self.router([self.engine()]).pid
         with open("/proc/%d/limits" % pid) as f:
             self.assertRegex(f.read(), r"Max core file size +0 ")
 
-    def test_its_memory_is_closed_to_others_of_its_user(self):
-        """A core that goes to a program (core_pattern) has no limit, and a debugger of the same user needs none."""
+    def test_router_memory_is_closed_to_processes_of_the_same_user(self):
+        """The core limit does not apply to a core piped to a program (core_pattern), nor to a debugger of the same
+        user."""
         nobody = 65534
         drop = ("setpriv", "--reuid", str(nobody), "--regid", str(nobody), "--clear-groups") if os.getuid() == 0 else ()
         user = nobody if drop else os.getuid()
@@ -210,7 +212,7 @@ class Admin(Case):
         self.assertEqual(self.r.admin("POST", "/explain", b"nonsense").status, 400)
         self.assertEqual(self.r.admin("POST", "/explain", b"").status, 400)
 
-    def test_explain_says_who_was_left_out(self):
+    def test_explain_names_the_replicas_left_out(self):
         second = self.engine()
         r = self.router([self.e, second])
         name = {"replica": second.name, "why": "draining: by an operator"}
@@ -240,7 +242,7 @@ class Admin(Case):
         self.assertEqual(got.status, 403)
         self.assertIn("Origin", got.json["error"]["message"])
 
-    def test_the_token_opens_the_admin_port_under_any_name(self):
+    def test_with_the_token_any_host_name_is_accepted(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "token")
             with open(path, "w") as f:
@@ -269,8 +271,8 @@ class Admin(Case):
                              stdin=body)[1]):
                 self.assertEqual(json.loads(text)["choice"], went, key)
 
-    def test_explain_tells_what_comes_from_a_tier(self):
-        """It was in JSON alone."""
+    def test_explain_shows_the_tokens_from_a_cache_tier(self):
+        """The figure was in JSON only."""
         sim = self.sim("--cache-tokens", "2560", "--tier-tokens", "100000", "--speed-up", "50")
         r = self.router([sim.url + "#cache-tokens=100000"], "--scrape-interval", "100ms", "--generation", "1s", "--ttl", "10m")
         r.wait_up(1)
@@ -331,7 +333,7 @@ class Admin(Case):
         url = "http://%s:%d" % (HOST, self.r.admin_port)
         self.assertEqual(run("gvctl", "ready", env={"GRAPEVINE_ADMIN": url})[0], 0)
 
-    def test_gvctl_tells_what_is_wrong(self):
+    def test_gvctl_reports_errors(self):
         for args, stdin, status in ((("drain", "no:1"), b"", 1), (("log-level", "loud"), b"", 1),
                                     (("explain",), b"nonsense", 1),
                                     (("explain", "/does/not/exist"), b"", 1),
@@ -350,7 +352,7 @@ class Admin(Case):
         self.assertEqual(run("gvctl", "--help")[0], 0)
         self.assertRegex(run("gvctl", "--version")[1], r"^gvctl \d")
 
-    def test_a_wrong_replica_is_named_with_what_is_wanted(self):
+    def test_errors_name_the_bad_value_and_the_expected_form(self):
         def told(call, status=400, method="POST"):
             got = self.r.admin(method, call, b"")
             self.assertEqual(got.status, status, got.body)
@@ -406,7 +408,7 @@ class Admin(Case):
             c.ask("POST", CHAT, BODY)
         self.assertGreater(len(e.requests), 0)
 
-    def test_a_call_that_changes_something_needs_the_token(self):
+    def test_changes_need_the_token(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "token")
             with open(path, "w") as f:
@@ -427,7 +429,7 @@ class Admin(Case):
             self.assertEqual(
                 run("gvctl", "--admin", url, "--token-file", path, "log-level", "info")[0], 0)
 
-    def test_the_admin_port_is_as_strict_as_the_other(self):
+    def test_the_admin_port_parses_as_strictly_as_the_client_port(self):
         c = Client(self.r.admin_port)
         c.send(b"POST /explain HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n"
                b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n")

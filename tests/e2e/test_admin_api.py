@@ -127,7 +127,7 @@ class Answers(Clustered):
         error = re.search(r"## Errors.*?```json\n(.*?)```", text(*PAGE.split("/")), re.S)[1]
         self.assertEqual(set(fields(json.loads(error))), set(fields(real["error"])))
 
-    def test_the_words_of_the_page_are_fields(self):
+    def test_fields_that_the_page_explains_are_in_its_examples(self):
         """The fields that its lists explain are in the example above them."""
         for call, section in sections().items():
             example = re.search(r"```json\n(.*?)```", section, re.S)

@@ -48,7 +48,7 @@ class TokensCase(Case):
 
 
 class Tokens(TokensCase):
-    def test_reading_and_changing_apart(self):
+    def test_reading_and_changing_have_separate_tokens(self):
         e, r = self.router_with()
         drain = "/undrain?replica=" + e.name
         for token, reads, changes in ((None, 401, 401), ("read", 200, 401), ("change", 200, 200),
@@ -74,14 +74,14 @@ class Tokens(TokensCase):
         for file in self.files[1::2]:
             self.assertEqual(run("gvctl", "--admin", port, "--token-file", file, "replicas")[0], 0)
 
-    def test_one_token_alone(self):
+    def test_each_token_works_without_the_other(self):
         e, r = self.router_with(read=None)
         self.assertEqual(r.admin("GET", "/replicas").status, 200)
         self.assertEqual(r.admin("POST", "/drain?replica=" + e.name, b"").status, 401)
         e, r = self.router_with(change=None)
         self.assertEqual(r.admin("GET", "/replicas").status, 401)
         self.assertEqual(r.admin("POST", "/drain?replica=" + e.name, b"").status, 401)
-        # Without a token for changes they are taken from this machine, of who may read.
+        # Without a token for changes, callers on this machine that may read may also change.
         got = r.admin("POST", "/drain?replica=" + e.name, b"", bearer("read"))
         self.assertEqual(got.status, 200)
 
@@ -170,7 +170,7 @@ class Stranger(TokensCase):
                 self.assertFalse(changed and (method, plain) not in open_paths, (method, path))
         return seen
 
-    def test_without_any_token_from_another_machine(self):
+    def test_without_tokens_another_machine_can_change_nothing(self):
         outside = own_address()
         if outside is None:
             self.skipTest("this machine has no address but loopback")
@@ -190,7 +190,7 @@ class Stranger(TokensCase):
         self.assertEqual(seen["GET", "/replicas"].status, 200)
         self.assertEqual(r.events("replica_added")[1:], [])
 
-    def test_whether_a_text_was_served_is_not_told_to_another_machine(self):
+    def test_explain_does_not_reveal_served_texts_to_another_machine(self):
         """/explain of the text against /explain of one that differs in a word."""
         outside = own_address()
         if outside is None:
@@ -228,7 +228,7 @@ class Stranger(TokensCase):
             self.assertIn("no replica serves the model", out)  # this router's answer
             self.assertEqual(r.events("admin_refused")[0]["path"], "/explain")
 
-    def test_with_both_tokens_nothing_is_shown(self):
+    def test_with_both_tokens_a_stranger_sees_nothing(self):
         e, r = self.router_with()
         token = bearer("change")
         before = self.state(r, token)

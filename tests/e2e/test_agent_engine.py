@@ -31,7 +31,7 @@ class AgentEngine(unittest.TestCase):
         self.engine = engines.Engine(self.script)
         self.addCleanup(self.engine.stop)
 
-    def test_it_calls_the_shell_tool_twice_and_ends(self):
+    def test_the_scripted_engine_calls_the_shell_tool_twice_and_ends(self):
         tool = {"type": "function", "function": {"name": "bash", "parameters": SHELL}}
         results = []
         for number in range(3):
@@ -44,7 +44,7 @@ class AgentEngine(unittest.TestCase):
         self.assertEqual(message["content"], "All is done: vine grape-1 grape-2.")
         self.assertEqual(self.script.results, [["grape-1\n", "grape-2\n"]])
 
-    def test_each_api_streams_what_it_says_at_once(self):
+    def test_each_api_streams_a_text_answer(self):
         for path, body in (("/v1/chat/completions", {"messages": [SAYS]}), ("/v1/responses", {"input": [SAYS]}),
                            ("/v1/messages", {"messages": [SAYS]})):
             whole = post(self.engine, path, body)
@@ -60,7 +60,7 @@ class AgentEngine(unittest.TestCase):
         self.assertEqual(cached[0], 0)
         self.assertGreater(cached[1], 0.9)
 
-    def test_it_fails_once_on_demand(self):
+    def test_the_scripted_engine_fails_once_on_demand(self):
         self.script.faults = [(503, 0)]
         with self.assertRaises(urllib.error.HTTPError) as caught:
             post(self.engine, "/v1/messages", {"messages": [SAYS]})

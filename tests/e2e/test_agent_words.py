@@ -1,6 +1,6 @@
-"""Programs decide by our words whether to ask again (docs/agents.md, tests/agents/classifiers.py has how): a failure that passes
-must look so to each of them, one that lasts to none. All errors of the stories are tried, and each message in the source is in
-one of them, or here."""
+"""Agents decide by the router's error text whether to retry (docs/agents.md; tests/agents/classifiers.py has their
+rules). Each agent must retry a transient failure, and none a lasting failure. All errors of the stories are checked,
+and each message in the source is in a story or in this file."""
 
 import json
 import os
@@ -108,33 +108,33 @@ class Words(unittest.TestCase):
         code = status if status is not None else body.get("error", {}).get("code", 503 if "Provider returned error" in message else 400)
         return code in (408, 429) or code >= 500
 
-    def test_what_passes_is_asked_again_by_all(self):
+    def test_every_agent_retries_transient_failures(self):
         wrong = [(p.name, story, status, classifiers.message_of(body)) for story, status, body, should in self.errors if self.passing(status, body)
                  for p in self.programs(status, body)
                  if not classifiers.repeats(p, status, body, should) and not self.excepted(p, status, body)]
         self.assertEqual(wrong, [])
 
-    def test_the_message_alone_says_it(self):
+    def test_the_message_alone_marks_a_failure_as_transient(self):
         """SDKs show an agent nothing else."""
         readers = [p for p in classifiers.PROGRAMS if p.name in ("pi", "OpenCode", "cline")]
         wrong = [(p.name, story, classifiers.message_of(body)) for story, status, body, _ in self.errors if self.passing(status, body)
                  for p in readers if not classifiers.repeats_by_words(p, classifiers.message_of(body))]
         self.assertEqual(wrong, [])
 
-    def test_what_lasts_is_asked_again_by_none(self):
+    def test_no_agent_retries_lasting_failures(self):
         wrong = [(p.name, story, status, classifiers.message_of(body)) for story, status, body, should in self.errors if not self.passing(status, body)
                  for p in self.programs(status, body)
                  if classifiers.repeats_by_words(p, classifiers.message_of(body)) or (status is None and p.name != "Codex" and "litellm" not in p.name + p.version
                                                                    and classifiers.repeats(p, status, body)) or (p.header and classifiers.repeats(p, status, body, should))]
         self.assertEqual(wrong, [])
 
-    def test_none_passes_for_a_prompt_that_is_too_long(self):
-        """Agents throw a part of their history away then."""
+    def test_no_other_error_looks_like_a_prompt_that_is_too_long(self):
+        """On such an error agents drop a part of their history."""
         wrong = [(p.name, story, classifiers.message_of(body)) for story, status, body, _ in self.errors if status != 413
                  for p in classifiers.PROGRAMS if classifiers.takes_for_too_long(p, classifiers.message_of(body))]
         self.assertEqual(wrong, [])
 
-    def test_each_message_was_tried(self):
+    def test_each_error_message_is_checked(self):
         said = "\n".join(classifiers.message_of(body) for _, _, body, _ in self.errors)
         missing = []
         for name, s in messages():

@@ -41,7 +41,7 @@ class Fakes(Case):
 
 
 class Bodies(Fakes):
-    def test_only_the_name_of_the_model_changes(self):
+    def test_an_alias_changes_only_the_model_name(self):
         e = self.of("llama-70b")
         r = self.router([e], ALIAS, "gpt-4o=llama-70b", "--no-ask-usage")
         json_type = [("Content-Type", "application/json")]
@@ -77,14 +77,14 @@ class Bodies(Fakes):
         self.assertEqual(got.status, 404)
         self.assertIn("`gpt-4` does not exist", got.json["error"]["message"])
 
-    def test_a_form_names_its_model(self):
+    def test_aliases_work_in_multipart_forms(self):
         e = self.of("whisper-large-v3")
         r = self.router([e], ALIAS, "w=whisper-large-v3")
         got = self.client(r).ask("POST", "/v1/audio/transcriptions", form(b"w"), FORM)
         self.assertEqual((got.status, got.get("x-grapevine-model")), (200, "whisper-large-v3"), got)
         self.assertEqual(e.requests[0].body, form(b"whisper-large-v3"))
 
-    def test_what_is_asked_of_engines_beside_it(self):
+    def test_the_alias_and_the_usage_request_are_edited_into_one_body(self):
         """The router asks engines for usage that the client did not request: both edits in one body."""
         e = self.of("llama-70b")
         r = self.router([e.url + "#engine=vllm"], ALIAS, "g=llama-70b")
@@ -105,7 +105,7 @@ class Lists(Fakes):
 
 
 class Keys(KeysCase, Fakes):
-    def test_a_key_is_for_the_name_that_its_client_gives(self):
+    def test_client_keys_are_checked_against_the_requested_name(self):
         e = self.of("a")
         alias, real = self.new("one", "--models", "x"), self.new("two", "--models", "a")
         r = self.start([e], ALIAS, "x=a")
@@ -130,7 +130,7 @@ class Splits(Fakes):
         self.assertEqual(got.status, 200, got)
         return got.get("x-grapevine-model")
 
-    def test_a_conversation_stays_on_its_side(self):
+    def test_a_conversation_stays_on_one_side_of_a_split(self):
         r = self.router([self.of("a"), self.of("b")], ALIAS, "x=a:70,b:30")
         for system in ([message("system", "the same for all")], []):
             sides = {}
@@ -144,7 +144,7 @@ class Splits(Fakes):
             share = sum(s == {"a"} for s in sides.values())
             self.assertTrue(25 <= share <= 57, share)  # 42 of 60; beyond this one in a million
 
-    def test_a_session_stays_on_its_side(self):
+    def test_a_session_stays_on_one_side_of_a_split(self):
         r = self.router([self.of("a"), self.of("b")], ALIAS, "x=a,b")
         for n in range(12):
             told = {self.went(r, "x", "text %d" % k, prompt_cache_key="session %d" % n) for k in range(4)}
@@ -171,12 +171,12 @@ class Fallbacks(Fakes):
     def told(self, got):
         return got.status, got.get("x-grapevine-model"), got.get("x-grapevine-fallback")
 
-    def test_when_no_replica_of_the_model_is_up(self):
+    def test_the_fallback_serves_when_no_replica_of_the_model_is_up(self):
         a, b = self.of("a"), self.of("b")
         r = self.router([a, b], ALIAS, "x=a>b", *PROBES)
         self.assertEqual(self.told(self.post(r, "x")), (200, "a", None))
         a.refuse()
-        # The first ones find it dead, and their bodies are written anew; then probes find it down.
+        # The first requests find the replica dead, and their bodies are rewritten; then probes find it down.
         for path in (CHAT, "/v1/completions", "/v1/messages", "/v1/responses"):
             got = self.client(r).post(path, dict(chat("x"), prompt="x", input="x"))
             self.assertEqual(self.told(got), (200, "b", "true"), got)
@@ -197,7 +197,7 @@ class Fallbacks(Fakes):
         row = lambda: [k for k in r.admin("GET", "/replicas").json if k["name"] == engine.name][0]
         return wait_for(lambda: row()["health"] == "down", "the probe")
 
-    def test_the_body_is_written_anew_wherever_the_name_stands(self):
+    def test_the_fallback_replaces_the_model_name_anywhere_in_the_body(self):
         a, b = self.of("a"), self.of("a-much-longer-name")
         a.replies(answer_json({"error": {"message": "overloaded"}}, 503))
         r = self.router([a, b], ALIAS, "x=a>a-much-longer-name", ALIAS, "y=a-much-longer-name>a", "--no-ask-usage",
@@ -215,7 +215,7 @@ class Fallbacks(Fakes):
             self.assertEqual(b.requests[-1].body, form(b"a-much-longer-name"))
         r.quiet()
 
-    def test_a_full_or_slow_model_is_waited_for(self):
+    def test_a_full_or_slow_model_causes_no_fallback(self):
         a, b = self.of("a"), self.of("b")
         go = threading.Event()
         usual = a.handler
@@ -230,7 +230,7 @@ class Fallbacks(Fakes):
             t.join()
         self.assertEqual((len(a.requests), len(b.requests)), (2, 0))
 
-    def test_another_side_of_a_split_comes_first(self):
+    def test_the_other_side_of_a_split_is_tried_before_the_fallback(self):
         a, b, c = self.of("a"), self.of("b"), self.of("c")
         r = self.router([a, b, c], ALIAS, "x=a:1,b:1>c", *PROBES)
         a.refuse()
@@ -241,7 +241,7 @@ class Fallbacks(Fakes):
         self.down(r, b)
         self.assertEqual(self.told(self.post(r, "x")), (200, "c", "true"))
 
-    def test_an_error_of_the_request_is_no_reason(self):
+    def test_a_client_error_causes_no_fallback(self):
         a, b = self.of("a", 400, {"error": {"message": "bad"}}), self.of("b")
         r = self.router([a, b], ALIAS, "x=a>b")
         for _ in range(3):
@@ -276,7 +276,7 @@ class Engines(Fakes):
                 self.assertIn(b'"m"', got.body)
         r.quiet()
 
-    def test_a_stored_response_is_continued_where_it_is(self):
+    def test_a_stored_response_is_continued_by_the_model_that_made_it(self):
         r = self.router([self.sim("--model", m, *FAST).url for m in "ab"], ALIAS, "x=a,b")
         for n in range(6):
             got = self.client(r).post("/v1/responses", {"model": "x", "input": "begin %d" % n, "max_output_tokens": 2})
@@ -289,7 +289,7 @@ class Engines(Fakes):
 
 
 class Settings(Reloading, Fakes):
-    def test_what_is_wrong_is_said_at_once(self):
+    def test_a_bad_alias_stops_the_start(self):
         replica = "http://%s:1" % HOST
         for entries, said in ((["a=a"], "a names itself, want another name"),
                               (["a=b", "b=c"], "b is an alias itself, want the name that an engine lists"),
@@ -301,12 +301,12 @@ class Settings(Reloading, Fakes):
             self.assertIn("model-alias", err)
             self.assertIn(said, err)
 
-    def test_every_mistake_is_said(self):
+    def test_every_bad_setting_is_reported(self):
         code, err = run_grapevine("--check-config", "--replica", "x", ALIAS, "a b=c", "--ttl", "soon")
         self.assertEqual((code, len(err.splitlines())), (2, 3), err)
         self.assertTrue(all(line.startswith("grapevine: bad setting ") for line in err.splitlines()), err)
 
-    def test_aliases_change_while_it_runs(self):
+    def test_aliases_change_without_a_restart(self):
         a, b = self.of("a"), self.of("b")
         r = self.started([a, b], lines=("model-alias:", "  x: a"))
         self.assertEqual(self.post(r, "x").get("x-grapevine-model"), "a")

@@ -77,7 +77,7 @@ class KeyCase(Case):
 
 class WithoutAKey(KeyCase):
     def test_every_request_finds_its_model(self):
-        """As tried: 8 of 20 requests got 404."""
+        """Before, 8 of 20 requests got 404."""
         sims = self.two()
         r = self.ready(sims)
         self.refused(r, 2)
@@ -95,7 +95,7 @@ class WithoutAKey(KeyCase):
         self.assertLessEqual(r.metric("retries_total"), 2)
         r.quiet()
 
-    def test_it_is_told_once_with_what_to_do(self):
+    def test_refused_probes_are_logged_once_with_a_remedy(self):
         sims = self.two()
         r = self.ready(sims, "--health-interval", "100ms", "--scrape-interval", "100ms")
         told = self.refused(r, 2)
@@ -131,14 +131,14 @@ class WithoutAKey(KeyCase):
             for path in ("/v1/models", "/v1/models/m2"):
                 got = self.models(r, key, path)
                 self.assertEqual((got.status, got.json), (401, {"error": "Unauthorized"}))
-        # The lists taught who serves what.
+        # From the lists the router learned which replica serves which model.
         c = self.client(r)
         for model in ("m1", "m2"):
             self.assertEqual(self.rows(r)[sims[model == "m2"].name]["models"]["names"], [model])
         self.assertEqual(self.ask(c, "m1", key="wrong").status, 401)
         r.quiet()
 
-    def test_a_model_that_nobody_has_is_asked_of_each_once(self):
+    def test_an_unknown_model_is_tried_once_at_each_replica(self):
         sims = self.two()
         r = self.ready(sims)
         self.refused(r, 2)
@@ -170,8 +170,8 @@ class WithoutAKey(KeyCase):
         self.assertEqual(self.ask(c, "m1").status, 200)
 
 
-class Held(KeyCase):
-    """The 404 that is kept until its verdict, of scripted engines that refuse to list models."""
+class Unknown404(KeyCase):
+    """Scripted engines that refuse to list models: the router holds a 404 back until it knows what the 404 means."""
 
     def refusing(self, n=1, models=()):
         engines = [self.engine(models=models) for _ in range(n)]
@@ -188,7 +188,7 @@ class Held(KeyCase):
         return self.client(r).post(CHAT, {"model": "m", "messages": [], **more})
 
     def test_other_404s_pass_unchanged_and_deny_no_model(self):
-        """The first may be the replica's own fault, so it is tried at the other one, which agrees."""
+        """The first 404 may be the replica's own fault, so the request is tried at the other replica, which agrees."""
         a, b = self.refusing(2)
         r = self.ready([a, b])
         long = {"error": {"message": "x" * 20000, "param": "model"}}
@@ -234,7 +234,7 @@ class Held(KeyCase):
         self.assertEqual((got.status, got.body), (200, b"{}"))
         r.quiet()
 
-    def test_a_busy_replica_may_serve_what_another_denies(self):
+    def test_a_busy_replica_may_serve_a_model_that_another_denies(self):
         a, b = self.refusing(2)
         a.replies(answer_json({"error": {"message": "busy"}}, 503))
         b.replies(answer_json(UNKNOWN, 404))
@@ -243,7 +243,7 @@ class Held(KeyCase):
             self.assertEqual(self.post(r).status, 503)
         r.quiet()
 
-    def test_a_client_that_leaves_while_models_are_asked_for(self):
+    def test_a_client_that_leaves_ends_its_request_for_models(self):
         e, = self.refusing()
         asked_for = []
 
@@ -262,7 +262,7 @@ class Held(KeyCase):
         wait_for(lambda: asked_for[0].gone.is_set(), "the end of the question")
         r.quiet()
 
-    def test_a_replica_that_hangs_does_not_hold_the_others_models(self):
+    def test_a_hung_replica_does_not_delay_the_others_models(self):
         slow, good = self.refusing(2)
         slow.probes["/v1/models"] = lambda asked: asked.wait_gone() if asked.get("x-api-key") else \
             asked.send(answer_json({"error": "no"}, 403))
@@ -276,7 +276,7 @@ class Held(KeyCase):
 
 
 class WithAKey(KeyCase):
-    def test_all_is_as_without_keys(self):
+    def test_with_the_routers_key_all_works_as_without_keys(self):
         sims = self.two()
         r = self.ready(sims, "--replica-api-key-file", self.key_file())
         self.told(r, sims)
@@ -296,7 +296,7 @@ class WithAKey(KeyCase):
             self.assertNotIn(KEY.encode(), r.admin("GET", path).body)
         r.quiet()
 
-    def test_it_goes_with_every_probe_but_health_and_with_nothing_else(self):
+    def test_the_key_goes_only_with_probes_other_than_health(self):
         e = self.engine(models=("m",))
         seen = {}
         for path in ("/health", "/metrics", "/v1/models"):
@@ -315,7 +315,7 @@ class WithAKey(KeyCase):
             self.assertEqual(e.requests[-1].all("authorization"),
                              ["Bearer clients"] if key else [])
 
-    def test_it_goes_with_health_where_that_is_refused(self):
+    def test_health_checks_send_the_key_after_a_refusal(self):
         e = self.engine()
         seen, open_now = [], []
         def health(asked):
@@ -330,7 +330,7 @@ class WithAKey(KeyCase):
         self.assertIsNone(seen[0])
         for event in ("replica_refuses_probes", "replica_takes_probes", "replica_down"):
             self.assertEqual(r.events(event), [])
-        # Another one in its place gets no key that it did not ask for.
+        # Another engine at this address gets no key unless it refuses checks without one.
         e.stop()
         r.wait_event("replica_down")
         open_now.append(True)
@@ -340,7 +340,7 @@ class WithAKey(KeyCase):
         r.wait_event("replica_up", 2)
         self.assertEqual(set(seen), {None})
 
-    def test_a_key_that_health_does_not_take_is_told(self):
+    def test_a_key_refused_by_the_health_path_is_logged(self):
         e = self.engine()
         e.probes["/health"] = lambda asked: asked.send(answer(401, b""))
         r = self.router([e], "--replica-api-key-file", self.key_file(), wait_up=False)
@@ -349,7 +349,7 @@ class WithAKey(KeyCase):
         self.assertIn("refuses the key", told["want"])
         r.wait_event("replica_down")
 
-    def test_a_router_never_sees_it(self):
+    def test_a_router_listed_as_a_replica_never_gets_the_key(self):
         seen = []
         def circle(asked):
             seen.append(asked.get("authorization"))
@@ -363,11 +363,11 @@ class WithAKey(KeyCase):
         self.assertEqual(len(r.events("replica_is_router")), 1)
         self.assertEqual(set(seen), {None})
 
-    def test_a_new_key_counts_without_a_restart(self):
+    def test_a_new_key_is_used_without_a_restart(self):
         self.new_key("vllm")
 
-    def test_a_new_key_counts_with_sglang(self):
-        """It refuses two questions, which are asked again one after the other."""
+    def test_a_new_key_is_used_with_sglang(self):
+        """SGLang refuses two probes, which are then repeated one after the other."""
         self.new_key("sglang")
 
     def new_key(self, engine):
@@ -408,7 +408,7 @@ class WithAKey(KeyCase):
         for key in (KEY, "sk-old"):
             self.assertNotIn(key, "\n".join(r.lines))
 
-    def test_a_file_that_goes_bad_leaves_the_key_as_it_was(self):
+    def test_a_key_file_that_goes_bad_leaves_the_key_in_use(self):
         sims = self.two()
         path = self.key_file(mode=0o644)
         r = self.ready(sims, "--replica-api-key-file", path)
@@ -429,7 +429,7 @@ class WithAKey(KeyCase):
         self.assertEqual(r.events("replica_refuses_probes"), [])
         self.assertEqual(len(r.events("replica_key_readable")), 1)
 
-    def test_a_file_that_will_not_do_stops_the_start(self):
+    def test_a_bad_key_file_stops_the_start(self):
         fifo = os.path.join(self.folder, "fifo")
         os.mkfifo(fifo)
         for path, words in ((os.path.join(self.folder, "none"), "No such file"),
@@ -462,13 +462,13 @@ class SGLang(KeyCase):
         row = self.rows(r)[sim.name]
         return row["engine"], row["cache"]["tokens"]
 
-    def test_with_the_key_its_kind_and_its_cache_are_found(self):
+    def test_with_the_key_engine_kind_and_cache_size_are_detected(self):
         """Although it serves no metrics."""
         sim = self.one("--api-key", KEY)
         r = self.ready([sim], "--replica-api-key-file", self.key_file())
         wait_for(lambda: self.kind(r, sim) == ("sglang", 123008), "kind and cache")
 
-    def test_without_it_the_kind_is_not_guessed_and_a_client_may_show_it(self):
+    def test_without_the_key_the_kind_is_learned_from_a_client(self):
         sim = self.one("--api-key", KEY)
         r = self.ready([sim])
         self.refused(r, 1)
@@ -480,7 +480,7 @@ class SGLang(KeyCase):
                  "the size is asked for")
         self.assertEqual(len(r.events("replica_refuses_probes")), 1)
 
-    def test_it_is_asked_for_any_name(self):
+    def test_an_sglang_replica_is_tried_for_any_model(self):
         sglang, vllm = self.one(), self.sim(*FAST, "--model", "other")
         r = self.ready([sglang, vllm])
         wait_for(lambda: self.kind(r, sglang)[0] == "sglang" and

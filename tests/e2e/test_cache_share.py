@@ -1,5 +1,4 @@
-"""The share of prompts served from cache, as the engines tell it: two counters with one
-denominator."""
+"""The share of prompts served from cache, as engines report it: two counters with one denominator."""
 
 import json
 import re
@@ -72,7 +71,7 @@ class Share(Case):
         return (usage["input_tokens"] + usage["cache_read_input_tokens"] +
                 usage.get("cache_creation_input_tokens", 0), usage["cache_read_input_tokens"])
 
-    def test_the_counters_are_what_the_engines_told(self):
+    def test_the_counters_equal_the_usage_that_engines_report(self):
         engines = {"a": self.sim(*FAST, "--model", "a"), "b": self.sim(*FAST, "--model", "b")}
         r = self.router([e.url for e in engines.values()], "--ask-usage", "off", wait_up=False)
         wait_for(lambda: {"a", "b"} <= {m["id"] for m in r.get("/v1/models").json.get("data", [])},
@@ -91,7 +90,7 @@ class Share(Case):
         for key, prompt in got["prompt"].items():
             self.assertLess(got["cached"][key], prompt)
 
-    def test_what_tells_no_cached_tokens_counts_nowhere(self):
+    def test_usage_without_cached_tokens_is_not_counted(self):
         e = self.sim(*FAST, "--prompt-tokens-details", "off")
         r = self.router([e.url], wait_up=False)
         wait_for(lambda: r.admin("GET", "/readyz").status == 200, "ready")
@@ -102,7 +101,7 @@ class Share(Case):
         r.quiet()
         self.assertEqual((counted(r, "prompt"), counted(r, "cached")), ({}, {}))
 
-    def test_natively_sglang_always_tells(self):
+    def test_sglangs_native_api_always_reports_cached_tokens(self):
         e = self.sim(*FAST, "--engine", "sglang", "--model", "sim")
         r = self.router([e.url], wait_up=False)
         wait_for(lambda: {m["id"] for m in r.get("/v1/models").json.get("data", [])} == {"sim"}, "models")
@@ -119,7 +118,7 @@ class Share(Case):
                          {(e.name, None): sum(t["cached_tokens"] for t in told)})
         self.assertGreater(told[1]["cached_tokens"], 0)
 
-    def test_a_replica_that_is_removed_goes_from_the_metric(self):
+    def test_a_removed_replica_leaves_the_metric(self):
         e = self.sim(*FAST)
         r = self.router([e.url], wait_up=False)
         wait_for(lambda: {m["id"] for m in r.get("/v1/models").json.get("data", [])} == {"sim"}, "models")

@@ -69,8 +69,8 @@ class KeysCase(Case):
             self.assertNotIn(key[3:], said) if key.startswith("gv-") else None
 
 
-class WhoMayCall(KeysCase):
-    def test_nobody_without_a_key(self):
+class Access(KeysCase):
+    def test_requests_without_a_key_are_refused(self):
         e = self.engine_of()
         alice = self.new("alice")
         r = self.start([e])
@@ -98,7 +98,7 @@ class WhoMayCall(KeysCase):
         self.assertEqual(refused, 18)
         self.quiet(r, alice)
 
-    def test_where_clients_put_it(self):
+    def test_keys_are_read_from_each_usual_header(self):
         e = self.engine_of()
         key = self.new("alice")
         r = self.start([e])
@@ -111,7 +111,7 @@ class WhoMayCall(KeysCase):
                 self.assertIsNone(asked.get(name), headers)
         self.quiet(r, key)
 
-    def test_the_engines_key_goes_in_its_place(self):
+    def test_the_engines_key_replaces_the_clients_key(self):
         e = self.engine_of()
         key = self.new("alice")
         engines = self.write("engine.key", ENGINE_KEY + "\n")
@@ -121,7 +121,7 @@ class WhoMayCall(KeysCase):
             self.assertEqual(e.requests[-1].all("authorization"), ["Bearer " + ENGINE_KEY])
             self.assertIsNone(e.requests[-1].get("x-api-key"))
             self.assertNotIn(key.encode(), e.requests[-1].raw)
-        for times, other in enumerate((ENGINE_KEY + "x", "sk-other"), 2):  # the first begins with the one of before
+        for times, other in enumerate((ENGINE_KEY + "x", "sk-other"), 2):  # the first begins with the key before it
             self.write("engine.key", other + "\n")
             r.wait_event("replica_key_read", times)
             self.assertEqual(self.client(r).post(CHAT, body(), bearer(key)).status, 200)
@@ -137,7 +137,7 @@ class WhoMayCall(KeysCase):
         self.client(r).post(CHAT, body())
         self.assertIsNone(e.requests[-1].get("authorization"))
 
-    def test_in_front_of_an_engine_that_wants_a_key(self):
+    def test_client_keys_work_with_engines_that_require_a_key(self):
         key = self.new("alice")
         sim = self.sim("--speed-up", "50", "--output-tokens", "5", "--api-key", ENGINE_KEY,
                        "--model", "m1")
@@ -148,7 +148,7 @@ class WhoMayCall(KeysCase):
         self.assertEqual(c.post(CHAT, body("m1"), bearer(key)).status, 200)
         self.assertEqual(self.client(r).post(CHAT, body("m1"), bearer(ENGINE_KEY)).status, 401)
 
-    def test_names_are_logged_and_counted(self):
+    def test_key_names_are_logged_and_counted(self):
         e = self.engine_of()
         alice, bob = self.new("alice"), self.new("bob@team")
         r = self.start([e], "--access-log", "all")
@@ -166,8 +166,8 @@ class WhoMayCall(KeysCase):
         self.quiet(r, alice, bob)
 
 
-class TheFile(KeysCase):
-    def test_it_is_followed(self):
+class KeysFile(KeysCase):
+    def test_changes_of_the_keys_file_take_effect(self):
         e = self.engine_of()
         alice = self.new("alice")
         first = self.read()
@@ -199,7 +199,7 @@ class TheFile(KeysCase):
         self.assertEqual(self.client(r).post(CHAT, body(), bearer(alice)).status, 200)
         self.assertEqual(self.client(r).post(CHAT, body(), bearer(bob)).status, 401)
 
-    def test_one_that_was_away_is_told_in_whole_words(self):
+    def test_a_missing_keys_file_is_logged_in_whole_sentences(self):
         """"Clients' keys were read:  of  names." was what an operator read."""
         self.new("alice")
         r = self.start([self.engine_of()])
@@ -215,7 +215,7 @@ class TheFile(KeysCase):
         said = [e["text"] for e in r.admin("GET", "/events").json["events"] if e["event"] == "client_keys_read"]
         self.assertEqual(set(said), {"Loaded 1 client key for 1 name."})
 
-    def test_it_must_be_good_at_the_start(self):
+    def test_a_bad_keys_file_stops_the_start(self):
         for text, wrong in (("", "has no key in it"), ("# nothing\n", "has no key in it"),
                             ("a b c\n", "line 1: want a hash"),
                             ("\n\nalice!\n", "line 3: want a name"),
@@ -302,8 +302,8 @@ class TheFile(KeysCase):
         self.assertEqual((code, out, "this is the last key" in err), (1, "", True), err)
         self.assertEqual(self.read(), before)
 
-    def test_a_full_disk_leaves_no_half_of_a_line(self):
-        """Every router refused the file then, and what was said was that it exists."""
+    def test_a_full_disk_leaves_no_partial_line(self):
+        """Every router then refused the file, and the error said only that the file exists."""
         self.new("alice")
         before = self.read()
 
@@ -316,7 +316,7 @@ class TheFile(KeysCase):
         self.assertIn("No space left", p.stderr)
         self.assertEqual(self.read(), before)
 
-    def test_gvctl_takes_the_options_of_all_commands(self):
+    def test_gvctl_key_accepts_the_options_of_all_commands(self):
         """An alias with --admin and --token-file got `unrecognized option`."""
         common = ("--admin", "https://nowhere:1", "--insecure", "--timeout", "3")
         code, out, err = run("gvctl", *common, "key", "new", "alice", "--in-flight", "4", "-o", "json")
@@ -328,11 +328,11 @@ class TheFile(KeysCase):
         self.assertEqual((code, err, [line.split(":")[0] for line in out.splitlines()]), (0, "", ["name", "key", "line"]))
 
 
-class WhatTheyMay(KeysCase):
+class Limits(KeysCase):
     def ask(self, r, key, value=None, path=CHAT):
         return self.client(r).post(path, value or body(), bearer(key))
 
-    def test_models(self):
+    def test_keys_are_limited_to_their_models(self):
         e = self.engine(models=("m", "secret", "llama-7b")).replies(answer_json(ANSWER))
         key, other = self.new("alice", "--models", "m,llama-*"), self.new("bob")
         r = self.start([e])
@@ -356,8 +356,8 @@ class WhatTheyMay(KeysCase):
         self.assertEqual({json.loads(x.body)["model"] for x in e.requests},
                          {"m", "llama-7b", "secret"})
 
-    def test_a_key_of_which_nothing_was_served_has_its_name_in_metrics(self):
-        """Its refusals counted among those of keys beyond the first thousand."""
+    def test_a_key_with_only_refusals_is_named_in_metrics(self):
+        """Such refusals counted among those of keys beyond the first thousand."""
         key = self.new("alice", "--models", "m")
         r = self.start([self.engine()])
         self.assertEqual(self.ask(r, key, body("secret")).status, 404)
@@ -399,7 +399,7 @@ class WhatTheyMay(KeysCase):
             self.assertEqual(got.status, status)
         self.assertEqual(got.get("x-grapevine-limit"), "tokens-per-minute")
 
-    def test_tokens_are_read_on_every_path(self):
+    def test_tokens_are_counted_on_every_path(self):
         """Answers that were not read counted nothing: by path, or as their client had them compressed."""
         e = self.engine_of()
         key = self.new("alice", "--tokens-per-minute", "100")
@@ -412,7 +412,7 @@ class WhatTheyMay(KeysCase):
             self.assertIsNone(e.requests[-1].get("accept-encoding"))
         self.assertEqual(r.metrics()[label], 36)
 
-    def test_nothing_in_the_background(self):
+    def test_background_requests_are_refused_to_limited_keys(self):
         """Background requests are refused: the answer came at once, but the request used uncounted tokens and a place
         at the engine."""
         e = self.engine_of({"id": "resp_1", "status": "queued", "usage": None})
@@ -427,7 +427,7 @@ class WhatTheyMay(KeysCase):
             asked["background"] = False
             self.assertEqual(self.ask(r, key, asked, "/v1/responses").status, 200)
 
-    def test_in_flight(self):
+    def test_requests_in_flight_are_limited(self):
         key = self.new("alice", "--in-flight", "2")
         e = self.engine()
         held = []

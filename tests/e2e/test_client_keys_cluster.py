@@ -37,13 +37,13 @@ class OverAllRouters(Clustered):
                 served += 1
             return got.status == 429
         wait_for(refused, "the limit", step=0.1)
-        # Some pass until the others hear of it, and a slow minute forgets some.
+        # Some requests pass before the other routers hear of them; if the test is slow, some leave the minute.
         self.assertLessEqual(served, 15 + 10)
         self.assertGreaterEqual(served, 10)
         wait_for(lambda: self.client(first).post(CHAT, body(), bearer(key)).status == 429,
                  "the limit at the first router")
 
-    def test_in_flight_and_a_router_that_dies(self):
+    def test_requests_in_flight_of_a_dead_router_no_longer_count(self):
         e = self.engine()
         held = []
         e.handler = held.append
@@ -61,7 +61,7 @@ class OverAllRouters(Clustered):
         wait_for(lambda: self.client(second).post(CHAT, body(), bearer(key)).status == 200,
                  "what the dead one had is gone")
 
-    def test_a_stored_response_is_its_makers_at_every_router(self):
+    def test_every_router_serves_a_stored_response_to_its_maker_only(self):
         sims = [self.sim("--speed-up", "50", "--model", "m") for _ in range(2)]
         alice, bob = self.new_client("alice", "--models", "m"), self.new_client("bob")
         first, second = self.cluster(2, sims, "--client-keys-file", self.keys)

@@ -15,7 +15,7 @@ from test_engines import chat, message
 
 
 class Members(Clustered):
-    def test_three_see_each_other_and_agree(self):
+    def test_three_routers_find_each_other_and_agree(self):
         e = self.engine()
         nodes = self.cluster(3, [e])
         self.converge(nodes[0], 3)
@@ -71,10 +71,10 @@ class Members(Clustered):
             self.wait_met(r, ["r2", "r3"])
             self.assertEqual([e["member"] for e in r.events("member_dead")], ["r1"])
 
-    def test_one_seed_makes_a_mesh_that_outlives_it(self):
+    def test_a_mesh_made_by_one_seed_outlives_the_seed(self):
         self.one_seed("0.0.0.0:0", HOST)
 
-    def test_one_seed_makes_a_mesh_of_ipv6(self):
+    def test_one_seed_makes_a_mesh_over_ipv6(self):
         try:
             with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as s:
                 s.bind(("::1", 0))
@@ -98,7 +98,7 @@ class Members(Clustered):
         mine = {os.readlink("/proc/%d/fd/%s" % (r.pid, fd)) for fd in fds}
         self.assertFalse({"socket:[%s]" % i for i in inodes} & mine)
 
-    def test_a_killed_router_is_gone_in_seconds_and_its_load_with_it(self):
+    def test_a_killed_router_and_its_load_are_gone_in_seconds(self):
         sim = self.sim("--decode-base-ms", "50")
         nodes = self.cluster(3, [sim])
         wait_for(lambda: sim.name in str(nodes[1].events("replica_up")), "the replica at r2")
@@ -125,8 +125,9 @@ class Members(Clustered):
             self.wait_alive(r, ["r1", "r2", "r3"])
         self.converge(nodes[0], 3)
 
-    def test_convergence_says_what_is_amiss(self):
-        """A router was equal with itself before joining any other, and blamed the network for the dead."""
+    def test_convergence_reports_joining_missing_and_dead_routers(self):
+        """Before it joined any other, a router counted as equal with itself, and dead routers counted as a network
+        fault."""
         e = self.engine()
         early = self.node("r0", [e], join="%s:%d" % (HOST, closed_port()), ready=False)
         status, out, err = gvctl("convergence", admin=early.admin_port)
@@ -144,7 +145,7 @@ class Members(Clustered):
         nodes[2].stopped = True
         nodes[2].wait()
         status, out, err = gvctl("convergence", admin=nodes[0].admin_port)
-        if "Not asked" not in out:  # it is not known to be dead yet
+        if "Not asked" not in out:  # r3 is not known to be dead yet
             self.assertEqual((status, err), (1, ""))
             self.assertIn("It is not known whether the routers agree: r3 did not answer.", out)
             self.assertNotIn("on its way", out)
@@ -153,7 +154,7 @@ class Members(Clustered):
         self.assertIn("All 2 living routers hold the same state", out)
         self.assertIn("Not asked: r3 (dead).", out)
 
-    def test_convergence_in_words(self):
+    def test_convergence_describes_each_state_in_words(self):
         """Momentary states of a cluster, at a router that reports them for as long as it is asked."""
         fine = {"ready": True, "registry": "1", "whole_index": "2", "reports": "4", "index": []}
         other = dict(fine, index=[{"generation": 7, "digest": "5", "entries": 1}])
@@ -192,8 +193,9 @@ class Members(Clustered):
             for word in words_not:
                 self.assertNotIn(word, out)
 
-    def test_since_when_they_do_not_agree(self):
-        """As far as somebody asked: the router keeps when all were equal, and the first time that they were not."""
+    def test_convergence_reports_since_when_routers_disagree(self):
+        """Known only from calls: the router keeps when all were last seen equal, and when they were first seen to
+        differ."""
         nodes = self.cluster(2, [self.engine()])
         self.converge(nodes[0], 2)
         equal = nodes[0].admin("GET", "/convergence").json
@@ -208,7 +210,7 @@ class Members(Clustered):
             self.assertGreaterEqual(first["equal_ms"], equal["equal_ms"])
         self.converge(nodes[0], 2)
 
-    def test_who_waits_for_agreement_waits_for_the_start_too(self):
+    def test_convergence_with_wait_also_waits_for_the_routers_start(self):
         port = closed_port()
         p = subprocess.Popen([binary("gvctl"), "--admin", "http://%s:%d" % (HOST, port),
                               "convergence", "--wait", "--members", "2"],
@@ -222,7 +224,7 @@ class Members(Clustered):
         self.assertEqual(status, 1)
         self.assertIn("Is grapevine running?", err)
 
-    def test_a_router_that_hangs_keeps_nobody_waiting(self):
+    def test_gvctl_gives_up_on_a_hung_router_after_its_timeout(self):
         nodes = self.cluster(3, [self.engine()])
         nodes[2].signal(signal.SIGSTOP)
         for args in (("replicas",), ("convergence",), ("convergence", "--wait"), ("drain", "a:1")):
@@ -235,7 +237,7 @@ class Members(Clustered):
         self.wait_alive(nodes[0], ["r1", "r2", "r3"])
         self.converge(nodes[0], 3)
 
-    def test_a_question_ends_with_who_dies_of_it(self):
+    def test_a_call_to_a_member_that_is_marked_dead_ends_at_once(self):
         """The request has to come before r2 is believed dead, which takes a moment: if not, the test tries once
         more."""
         nodes, out = self.cluster(2, [self.engine()]), "Not asked"
@@ -249,7 +251,7 @@ class Members(Clustered):
         self.assertIn("r2 did not answer", out)
         self.assertNotIn("time", out, "it was given up before the time was up")
 
-    def test_a_router_that_leaves_says_so(self):
+    def test_a_leaving_router_announces_that_it_leaves(self):
         nodes = self.cluster(3, [self.engine()])
         nodes[2].signal(signal.SIGTERM)
         nodes[2].wait()
@@ -257,8 +259,8 @@ class Members(Clustered):
             wait_for(lambda: self.members(r)["r3"]["state"] == "left", "r3 has left")
         self.converge(nodes[0], 2)
 
-    def test_signals_at_its_last_steps_change_nothing(self):
-        """Its key file is watched by threads, which take signals as well."""
+    def test_signals_during_shutdown_change_nothing(self):
+        """Threads watch the router's key file, and they receive signals as well."""
         for number in (signal.SIGTERM, signal.SIGHUP):
             r = self.node("r1", [self.engine()])
             r.signal(signal.SIGTERM)
@@ -267,7 +269,7 @@ class Members(Clustered):
                 pace(0.0005)
             self.assertEqual(r.wait(), 0)
 
-    def test_a_stopped_router_comes_back_by_itself(self):
+    def test_a_paused_router_comes_back_by_itself(self):
         nodes = self.cluster(3, [self.engine()])
         nodes[2].signal(signal.SIGSTOP)
         for r in nodes[:2]:
@@ -277,8 +279,8 @@ class Members(Clustered):
             self.wait_alive(r, ["r1", "r2", "r3"])
         self.converge(nodes[2], 3)
 
-    def test_the_first_may_come_last(self):
-        """A seed that is not there is tried for ever."""
+    def test_the_seed_may_start_last(self):
+        """An absent seed is retried for ever."""
         e = self.engine()
         port = closed_port()
         early = self.node("r2", [e], join="%s:%d" % (HOST, port))
@@ -288,7 +290,7 @@ class Members(Clustered):
             self.wait_alive(r, ["r1", "r2"])
         self.converge(late, 2)
 
-    def test_a_seed_by_name_and_itself_among_the_seeds(self):
+    def test_seeds_may_be_names_and_include_the_router_itself(self):
         e = self.engine()
         port = closed_port()
         first = self.node("r1", [e], "--join", "localhost:%d" % port,

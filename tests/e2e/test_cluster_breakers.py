@@ -24,7 +24,7 @@ class Breakers(Clustered):
     def of(self, r, metric, e):
         return r.metric('replica_%s{replica="%s"}' % (metric, e.name))
 
-    def test_one_back_off_and_one_trial_for_all(self):
+    def test_routers_share_one_back_off_and_one_trial(self):
         bad, good = self.engine(), self.engine()
         bad.replies(BAD)
         good.replies(GOOD)
@@ -49,7 +49,7 @@ class Breakers(Clustered):
             for r in routers:
                 self.ask(r)
         # Trials after 1, 2, 4 s, and at times one that two routers begin before they hear of each
-        # other's; 3 routers each for itself would make 9 and more.
+        # other's; 3 routers that each tried alone would make 9 and more.
         self.assertLessEqual(len(bad.requests) - asked, 6)
         bad.replies(GOOD)
 

@@ -62,8 +62,8 @@ class Faulty(Clustered):
             self.wait_alive(r, self.names, HEALED)
 
     def agreed(self, nodes, talks=()):
-        """All members are back, hold the same, and believe the same; each would choose one that holds the prefix. (Of
-        several that do it may take another one: each learns for itself how fast they are.)"""
+        """All members are back, hold the same state and believe the same. Each would choose a replica that caches the
+        prefix. (Routers may choose different ones of these: each learns for itself how fast replicas are.)"""
         self.whole(nodes)
         for r in nodes:
             self.converge(r, len(nodes), HEALED)
@@ -122,7 +122,7 @@ class Faulty(Clustered):
 
 
 class Deaths(Faulty):
-    def test_a_killed_router_takes_its_load_along_and_comes_back_knowing(self):
+    def test_a_killed_router_loses_its_load_and_regains_the_state(self):
         sims = [self.sim("--decode-base-ms", "20")]
         nodes = self.bad_cluster(3, sims)
         talk = Talk(self, 1)
@@ -136,10 +136,10 @@ class Deaths(Faulty):
         self.kill(nodes[1])
         for r, others in ((nodes[0], 0), (nodes[2], 1)):
             wait_for(lambda: self.load_of_others(r) == others, "no load of r2", HEALED)
-        mine.reader.until(b"data: ")  # the client of another notices nothing
+        mine.reader.until(b"data: ")  # a client of another router notices nothing
         mine.close()
         again = nodes[1] = self.begin("r2", sims)
-        seen = []  # (knows, ready), in this order: what is ready afterwards must know before
+        seen = []  # (knows, ready), read in this order: a ready router must know
 
         def look():
             ready = again.admin("GET", "/readyz").status == 200
@@ -152,7 +152,7 @@ class Deaths(Faulty):
         for r in nodes:
             wait_for(lambda: self.load_of_others(r) == 0, "no load left", HEALED)
 
-    def test_a_stopped_router_comes_back_and_accuses_nobody(self):
+    def test_a_paused_router_comes_back_and_marks_no_member_dead(self):
         sims = [self.sim(*FAST)]
         nodes = self.bad_cluster(3, sims)
         for long in (False, True):
@@ -173,7 +173,7 @@ class Deaths(Faulty):
         for r in nodes:
             wait_for(lambda: self.load_of_others(r) == 0, "no load left", HEALED)
 
-    def test_the_only_router_that_names_the_replicas_is_stopped(self):
+    def test_replicas_outlive_a_pause_of_the_only_router_that_lists_them(self):
         sims = [self.sim(*FAST) for _ in range(2)]
         self.names = ["r1", "r2", "r3"]
         nodes = [self.until_ready(self.begin(name, sims if name == "r1" else []))
@@ -188,7 +188,7 @@ class Deaths(Faulty):
             try:
                 for r in others:
                     self.wait_gone(r, "r1")
-                before = load.done  # it is dead to them, and they go on
+                before = load.done  # the other routers mark it dead, and go on
                 wait_for(lambda: load.done > before + 20, "requests meanwhile", HEALED)
             finally:
                 namer.signal(signal.SIGCONT)
@@ -201,7 +201,7 @@ class Deaths(Faulty):
             self.assertEqual(sorted(x["name"] for x in r.admin("GET", "/replicas").json),
                              sorted(s.name for s in sims))
 
-    def test_all_restarted_one_by_one_under_load(self):
+    def test_routers_are_restarted_one_by_one_under_load(self):
         sims = [self.sim(*FAST) for _ in range(2)]
         nodes = self.bad_cluster(3, sims)
         talk = Talk(self, 3)
@@ -227,7 +227,7 @@ class Deaths(Faulty):
         talk.ask(nodes[0])
         self.assertGreater(talk.cached[before], 0)  # the whole prompt, if the load lets it go there
 
-    def test_an_engine_restart_that_only_one_sees(self):
+    def test_an_engine_restart_seen_by_one_router_reaches_all(self):
         sims = [self.sim(*FAST) for _ in range(2)]
         born = time.monotonic()
         self.names = ["r1", "r2"]
@@ -250,8 +250,8 @@ class Deaths(Faulty):
 
 
 class Load:
-    """Clients behind a load balancer: a router that takes no connection is not asked; one that took
-    it has to answer."""
+    """Clients behind a load balancer: a router that accepts no connection is skipped; a router that accepted one must
+    answer."""
 
     def __init__(self, nodes):
         self.nodes, self.done, self.failed, self.ending = nodes, 0, [], threading.Event()
@@ -309,7 +309,7 @@ class Networks(Faulty):
             self.assertEqual(r.events("member_dead"), [])
             wait_for(lambda: self.load_of_others(r) == 0, "no load left", HEALED)
 
-    def test_who_was_never_reached_is_shown_as_unmet(self):
+    def test_a_member_that_was_never_reached_is_shown_as_unmet(self):
         self.names = ["r1", "r2", "r3"]
         sims = [self.sim(*FAST)]
         for name in self.names:
@@ -326,7 +326,7 @@ class Networks(Faulty):
         self.assertRegex(gvctl("members", admin=nodes[2].admin_port)[1], r"(?m)^  r2 +alive ")
         self.agreed(nodes)
 
-    def test_all_are_apart_and_find_each_other_again(self):
+    def test_fully_partitioned_routers_find_each_other_again(self):
         sims = [self.sim(*FAST) for _ in range(3)]
         nodes = self.bad_cluster(3, sims)
         common = Talk(self, 30)
@@ -443,7 +443,7 @@ class Clocks(Faulty):
 
 
 class Keys(Faulty):
-    def test_a_key_is_rolled_node_by_node(self):
+    def test_the_cluster_key_is_rotated_node_by_node(self):
         """Each node has its own copy of the file; in every mixed state news spread, and no node is suspected."""
         sims = [self.sim(*FAST)]
         self.names = ["r1", "r2", "r3"]

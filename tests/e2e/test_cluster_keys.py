@@ -1,4 +1,4 @@
-"""The keys of a cluster: who gets in, and how a key is changed."""
+"""The keys of a cluster: which routers get in, and how a key is changed."""
 
 import os
 import random
@@ -48,19 +48,19 @@ class Keys(Clustered):
         self.assertEqual((status, len(err.splitlines())), (2, 1), err)
         self.assertIn("line 1", err)
 
-    def test_insecure_is_loud(self):
+    def test_insecure_gossip_logs_a_warning(self):
         e = self.engine()
         r = self.node("r1", [e], "--insecure-gossip", key="")
         self.assertEqual(r.wait_event("insecure_gossip")["level"], "warn")
         other = self.node("r2", [e], "--insecure-gossip", key="", join=r)
         self.wait_alive(other, ["r1", "r2"])
 
-    def test_a_readable_key_file_is_told(self):
+    def test_a_key_file_that_others_can_read_logs_a_warning(self):
         os.chmod(self.key, 0o644)
         r = self.node("r1", [self.engine()])
         self.assertEqual(r.wait_event("cluster_key_readable")["level"], "warn")
 
-    def test_the_wrong_key_never_joins(self):
+    def test_a_router_with_the_wrong_key_never_joins(self):
         e = self.engine()
         first = self.node("r1", [e])
         other = self.node("r2", [e], join=first, key=self.new_key("other.key"), ready=False)
@@ -98,7 +98,8 @@ class Keys(Clustered):
         first = self.node("r1", [e])
         idle = [socket.create_connection((HOST, first.gossip_port), LIMIT) for _ in range(200)]
         wait_for(lambda: first.metric("gossip_calls_refused_total") >= 200 - 64, "the first ones are closed")
-        # The oldest go: a member that comes now is not the next. From the newest on: more may go meanwhile.
+        # The router closes the oldest first, so a member that connects now is safe. Checked from the newest on,
+        # because more may be closed meanwhile.
         gone = [bool(select.select([s], [], [], 0)[0]) for s in reversed(idle)]
         self.assertEqual(gone, sorted(gone))
         second = self.node("r2", [e], join=first)
@@ -107,8 +108,8 @@ class Keys(Clustered):
         for s in idle:
             s.close()
 
-    def test_bytes_that_come_slowly_hold_no_call(self):
-        """Each one is a sign of life, but the handshake has its time as a whole."""
+    def test_a_slow_handshake_is_closed(self):
+        """Each byte counts as activity, but one time limit holds for the whole handshake."""
         r = self.node("r1", [self.engine()])
         with socket.create_connection((HOST, r.gossip_port), LIMIT) as s:
             s.sendall(struct.pack("<H", 4 + 32 + 16))  # the length of its hello
@@ -119,7 +120,7 @@ class Keys(Clustered):
                 s.sendall(b"\0")
                 return False
             wait_for(closed, "it is closed", step=1)
-        self.assertEqual(r.metric("gossip_calls_refused_total"), 0)  # nothing was wrong with them yet
+        self.assertEqual(r.metric("gossip_calls_refused_total"), 0)  # the bytes so far were valid
 
     def test_a_new_key_file_is_private_and_never_lost(self):
         self.assertEqual(stat.S_IMODE(os.stat(self.key).st_mode), 0o600)
@@ -133,7 +134,7 @@ class Keys(Clustered):
         self.assertRegex(out, "(?m)^hash [0-9a-f]{64}\nkey [0-9a-f]{64}$")
         self.assertEqual(gvctl("keygen", "--next", self.key, "--promote", self.key)[0], 2)
 
-    def test_a_rotation_goes_one_way(self):
+    def test_a_rotation_only_goes_forward(self):
         """--finish without --promote took the old key and left the new; --promote twice undid it."""
         def key_ids(text):
             return re.findall("[0-9a-f]{8}", text.splitlines()[0])
@@ -175,9 +176,9 @@ class Keys(Clustered):
             os.symlink("..data/key", os.path.join(folder, "key"))
         return os.path.join(folder, "key")
 
-    def test_a_new_key_file_is_taken_without_a_signal(self):
-        """A router that starts with a file that the others do not have yet, two steps ahead, finds them too. It began
-        sessions with a key that they did not have: it was alone, and reported ready."""
+    def test_a_new_key_file_is_read_without_a_signal(self):
+        """A router that starts with a file two steps ahead of the others finds them too. Before, it began sessions
+        with a key that the others did not have, so it was alone, and reported ready."""
         e = self.engine()
         texts = [self.read_key()]
         for option in ("--next", "--promote", "--finish"):
@@ -211,7 +212,7 @@ class Keys(Clustered):
         self.converge(first, 3)
 
     def test_the_hash_of_a_running_cluster_cannot_change(self):
-        """With another, the same prompt would be another to each router. The keys in use stay."""
+        """With different hash keys, routers would give one prompt different ids. The keys in use stay."""
         text = self.read_key()
         r = self.node("r1", [self.engine()], key=self.secret("r1", text))
         digits = re.search("hash ([0-9a-f]{64})", text).group(1)

@@ -11,7 +11,7 @@ from test_engines import FAST
 
 
 class Addresses(Clustered):
-    """Settings that name what this machine has not, or what no peer can use."""
+    """Settings with an address that this machine lacks, or that no peer can use."""
 
     def start(self, *args):
         status, err = run_grapevine("--replica", "http://127.0.0.1:1", "--cluster-key-file", self.key, *args)
@@ -23,20 +23,20 @@ class Addresses(Clustered):
         self.assertEqual([e["setting"] for e in told], [setting], events)
         return told[0]
 
-    def test_a_port_that_is_taken(self):
+    def test_a_gossip_port_in_use_is_reported(self):
         with socket.socket(type=socket.SOCK_DGRAM) as taken:
             taken.bind((HOST, 0))
             port = taken.getsockname()[1]
             said = self.said(self.start("--gossip-listen", "%s:%d" % (HOST, port)), "listen_failed", "gossip-listen")
         self.assertEqual((said["port"], said["error"]), (port, "address already in use"))
 
-    def test_a_seed_that_the_socket_cannot_reach(self):
+    def test_a_seed_that_the_gossip_socket_cannot_reach_is_reported(self):
         r = self.node("r1", [self.engine()], join="[::1]:7", ready=False)
         self.assertIn("listen to [::]", r.wait_event("join_unresolved")["error"])
 
 
 class Names(Clustered):
-    def test_a_name_that_finds_no_room_waits(self):
+    def test_a_replica_beyond_replicas_max_waits(self):
         sims = [self.sim(*FAST) for _ in range(3)]
         nodes = self.cluster(2, sims[:1], "--replicas-max", "2", "--generation", "1s")
 
@@ -68,22 +68,22 @@ class Names(Clustered):
             wait_for(lambda: names(r) == sorted([sims[0].name, sims[2].name]), "it is removed, and the other is in")
         self.converge(nodes[0], 2)
 
-    def test_a_router_whose_settings_name_more_than_there_is_room_for_lives(self):
+    def test_a_router_with_more_replicas_than_replicas_max_runs(self):
         path = os.path.join(tempfile.mkdtemp(), "replicas")
         self.addCleanup(shutil.rmtree, os.path.dirname(path))
-        # So many that the first two are hardly ever those whose keys come first.
+        # With this number of names, the two listed first are hardly ever the two whose keys come first.
         port = closed_port()
         names = ["127.0.0.%d:%d" % (i, port) for i in range(1, 151)]
         with open(path, "w") as f:
             f.writelines("http://%s\n" % name for name in names)
         r = self.router([], "--replica-file", path, "--replicas-max", "2")
-        # Names were in use, and had to give way, before the first probe.
+        # Before the first probe, names were in use and were then removed for others.
         removed = {e["replica"] for e in r.events("replica_removed")}
         self.assertTrue(removed, "all came in the order of their keys")
         for n in (1, 4, 8):  # health checks that failed
             wait_for(lambda: r.metric("replica_probe_failures_total") >= n, "it asks them")
             self.assertEqual(len(r.admin("GET", "/replicas").json), 2)
-        # It says so, with the setting, once for each that it names.
+        # The log names the limit, a replica that waits, and the reason.
         full = r.wait_event("replicas_full")
         self.assertEqual(full["limit"], 2)
         self.assertIn(full["waits"], names)

@@ -121,8 +121,8 @@ def until(what, done):
 
 
 def filtered(folder):
-    """The gossip port is open for UDP only. Each router's replica on its loopback is its own, also at the first one,
-    which learns only then that there are other machines."""
+    """The gossip port is open for UDP only. A replica on a router's loopback belongs to that router, also at the
+    first router, which learns only then that there are other machines."""
     hub()
     routers = []
     try:
@@ -156,7 +156,7 @@ def filtered(folder):
             own, foreign = rows["127.0.0.1:9@" + r.name], rows["127.0.0.1:9@" + other.name]
             if own[0] == "elsewhere" or own[1:] != ("", 3) or foreign[:2] != ("elsewhere", other.name):
                 raise SystemExit("%s holds %s" % (r.name, rows))
-        # A reset says whom it left out, and takes the plain name as drain does.
+        # A reset names the replicas that it left out, and accepts the plain name as drain does.
         def reset(*names):
             done = subprocess.run([*joiner.inside, binary("gvctl"), "reset-cache", *names], capture_output=True)
             return done.returncode, (done.stdout + done.stderr).decode()
@@ -232,22 +232,22 @@ class Mesh(unittest.TestCase):
             self.assertEqual(p.returncode, 0, (p.stdout + p.stderr).decode())
             print(p.stdout.decode(), end="", file=sys.stderr)
 
-    def test_one_seed(self):
+    def test_routers_with_one_seed_form_a_mesh(self):
         self.story("seed", 3)
 
-    def test_one_seed_of_sixteen(self):
+    def test_sixteen_routers_with_one_seed_form_a_mesh(self):
         self.story("seed", 16)
 
-    def test_a_virtual_address_that_remembers(self):
+    def test_a_virtual_address_that_picks_a_router_per_port(self):
         self.story("pinned", 3)
 
-    def test_a_virtual_address_that_remembers_with_sixteen_behind_it(self):
+    def test_a_virtual_address_that_picks_one_of_sixteen_routers_per_port(self):
         self.story("pinned", 16)
 
-    def test_a_gossip_port_that_is_open_for_datagrams_alone(self):
+    def test_a_gossip_port_that_is_open_for_udp_only(self):
         self.story("filtered", 2)
 
-    def test_a_virtual_address_that_draws_for_each_packet(self):
+    def test_a_virtual_address_that_picks_a_router_per_packet(self):
         self.story("each", 3)
 
 

@@ -47,7 +47,7 @@ class Scrapes(Clustered):
         for r in nodes or self.nodes:
             wait_for(lambda: self.of(r, metric) == value, "%s %s" % (metric, value))
 
-    def test_all_know_what_two_have_read(self):
+    def test_two_routers_scrape_for_all(self):
         self.running = 7
         self.all_see("engine_running", 7)
         self.all_see("engine_waiting", 2)
@@ -61,7 +61,7 @@ class Scrapes(Clustered):
         self.all_see("restarts_total", 1)
         wait_for(lambda: len(self.scrapers()) == 2, "still two scrape: one may die")
 
-    def test_who_dies_is_replaced(self):
+    def test_a_dead_scraper_is_replaced(self):
         self.running = 1
         while len(self.nodes) > 2:
             r = self.nodes.pop(0)

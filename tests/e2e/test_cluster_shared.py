@@ -55,7 +55,7 @@ class Shared(Clustered):
         for r in nodes:  # the holder was known: otherwise all are asked in turn
             self.assertEqual(r.metric("retries_total"), 0)
 
-    def test_a_joiner_knows_before_it_is_ready(self):
+    def test_a_joining_router_has_the_state_before_it_is_ready(self):
         sims = [self.sim(*FAST) for _ in range(2)]
         nodes = self.cluster(2, sims)
         for r in nodes:
@@ -71,7 +71,7 @@ class Shared(Clustered):
             self.assertGreater(talk.believed(late)[talk.where[-1]], 1000)
         self.converge(late, 3)
 
-    def test_a_joiner_is_not_ready_before_it_knows(self):
+    def test_a_joining_router_without_the_state_is_not_ready(self):
         e = self.engine()
         r = self.node("r1", [e], join="%s:%d" % (HOST, closed_port()), ready=False)
         got = r.admin("GET", "/readyz")
@@ -133,7 +133,7 @@ class Shared(Clustered):
             self.assertEqual(status, 1)
             self.assertIn(word, err)
 
-    def test_a_replica_is_named_in_full(self):
+    def test_replicas_must_be_named_by_host_and_port(self):
         e = self.engine()
         r = self.router([e, self.engine()])
         r.wait_up(2)
@@ -156,7 +156,7 @@ class Shared(Clustered):
             self.assertEqual(rows[e.name], health)
         self.assertEqual(gvctl("remove", "http://" + e.name, admin=r.admin_port)[0], 0)
 
-    def test_a_router_alone_can_change_its_replicas_too(self):
+    def test_a_single_router_can_change_its_replicas(self):
         sims = [self.sim(*FAST) for _ in range(2)]
         r = self.router([sims[0].url])
         r.wait_up(1)
@@ -170,7 +170,7 @@ class Shared(Clustered):
         self.assertEqual(set(talk.where), {sims[1].name})
         self.assertEqual(r.admin("PUT", "/replicas").get("allow"), "GET, HEAD, POST, DELETE")
 
-    def test_a_removed_replica_finishes_what_it_has(self):
+    def test_a_removed_replica_finishes_its_requests(self):
         sims = [self.sim("--decode-base-ms", "20") for _ in range(2)]
         r = self.router([s.url for s in sims])
         r.wait_up(2)
@@ -184,7 +184,7 @@ class Shared(Clustered):
         self.assertIn(b"data: [DONE]", c.reader.chunked()[0])
         r.quiet()
 
-    def test_routers_share_what_only_one_is_configured_with(self):
+    def test_routers_share_replicas_that_only_one_has_configured(self):
         sims = [self.sim(*FAST) for _ in range(2)]
         first = self.node("r1", [sims[0]])
         second = self.node("r2", [sims[1]], join=first)
@@ -196,7 +196,7 @@ class Shared(Clustered):
             head, *lines = out.splitlines()[:3]
             rows = {line.split()[0]: line.split()[head.split().index("FROM")] for line in lines}
             self.assertEqual([rows[s.name] for s in sims], where)
-        # A replica named by a router that left stays: it answers. An operator removes it.
+        # A replica listed by a router that left stays, because it answers. An operator removes it.
         second.stop()
         wait_for(lambda: first.events("member_left"), "that r2 left")
         self.assertEqual(gvctl("remove", sims[1].name, admin=empty.admin_port)[0], 0)

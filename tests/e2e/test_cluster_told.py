@@ -15,7 +15,7 @@ def place(r):
 
 
 class Alone(Clustered):
-    """Routers that were to be one cluster and are not."""
+    """Routers that should form one cluster and do not."""
 
     def missed(self, r, seeds):
         e = r.wait_event("join_unanswered")
@@ -35,8 +35,9 @@ class Alone(Clustered):
         self.assertIn("alone: " + why, gvctl("members", admin=r.admin_port)[1])
         self.assertEqual(r.wait_event("cluster_alone")["why"], why)
 
-    def test_all_seeds_are_itself(self):
-        """It was ready, and said nothing. It says so after a while: it may be the only one."""
+    def test_a_router_whose_only_seed_is_itself_reports_it(self):
+        """Before, such a router was ready and logged nothing. It logs this after a while, because it may be the only
+        router."""
         seed = "%s:%d" % (HOST, closed_port())
         r = self.node("r1", [self.engine()], join=seed, listen=seed)
         self.assertIn("every seed is this router itself", r.wait_event("cluster_alone")["why"])
@@ -45,7 +46,7 @@ class Alone(Clustered):
         self.wait_alive(other, ["r1", "r2"])
         self.assertEqual(r.admin("GET", "/readyz").body.decode(), "ready\n")
 
-    def test_another_key(self):
+    def test_a_router_with_another_key_is_reported(self):
         e = self.engine()
         first = self.node("r1", [e])
         other = self.node("r2", [e], join=first, key=self.new_key("other.key"))
@@ -53,19 +54,19 @@ class Alone(Clustered):
         refused = first.wait_event("gossip_refused_key")
         self.assertEqual((refused["level"], refused["from"]), ("warn", place(other)))
         self.assertGreaterEqual(refused["count"], 1)
-        # It went on for the three seconds in which the other one was not ready.
+        # Refusals went on for the three seconds in which the other router was not ready.
         self.assertGreater(first.metric("gossip_refused_key_total"), refused["count"])
         self.assertEqual(len(first.events("gossip_refused_key")), 1)
         self.assertEqual(first.events("join_unanswered"), [])
 
-    def test_one_without_a_key(self):
+    def test_a_router_without_a_key_is_reported(self):
         e = self.engine()
         first = self.node("r1", [e])
         other = self.node("r2", [e], "--insecure-gossip", join=first, key="")
         self.missed(other, place(first))
         self.assertEqual(first.wait_event("gossip_refused_key")["from"], place(other))
 
-    def test_another_cluster_name(self):
+    def test_a_router_with_another_cluster_name_is_reported(self):
         e = self.engine()
         first = self.node("r1", [e], "--cluster-name", "blue")
         second = self.node("r2", [e], "--cluster-name", "blue", join=first)
@@ -80,7 +81,7 @@ class Alone(Clustered):
             self.assertIn("another cluster-name asks r1 to join", gvctl("status", admin=r.admin_port)[1])
         self.wait_alive(first, ["r1", "r2"])
 
-    def test_another_port_is_named_and_who_is_found_says_nothing(self):
+    def test_a_seed_with_a_wrong_port_is_reported_and_a_found_seed_is_not(self):
         e = self.engine()
         port = closed_port()
         seeds = "%s:%d" % (HOST, port)
@@ -101,7 +102,7 @@ class Alone(Clustered):
 
 
 class Differs(Clustered):
-    def test_other_settings_are_named_and_only_the_load_counts(self):
+    def test_different_settings_are_reported_and_only_load_is_shared(self):
         sims = [self.sim(*FAST)]
         first = self.node("r1", sims)
         with open(self.key) as f:
@@ -149,7 +150,7 @@ class Differs(Clustered):
 
 
 class Shown(Clustered):
-    def test_versions_policies_and_places_are_shown(self):
+    def test_versions_policies_and_addresses_are_shown(self):
         e = self.engine()
         first = self.node("r1", [e])
         other = self.node("r2", [e], "--policy", "round_robin", join=first)
@@ -170,8 +171,8 @@ class Shown(Clustered):
         self.assertIn("r2: " + hint["differs"], shown)
 
 
-    def test_one_that_drains(self):
-        """It looked well at all others for as long as its answers took."""
+    def test_a_draining_router_is_shown_as_draining(self):
+        """Before, all others showed it as healthy until its last answer was done."""
         e = self.engine()
         first = self.node("r1", [e])
         other = self.node("r2", [e], "--drain-delay", "60s", join=first)
@@ -185,7 +186,7 @@ class Shown(Clustered):
 
 
 class Names(Clustered):
-    def test_two_of_one_name(self):
+    def test_two_routers_with_one_name_are_reported(self):
         e = self.engine()
         first = self.node("r1", [e])
         one = self.node("twin", [e], join=first)
@@ -202,8 +203,8 @@ class Names(Clustered):
         self.assertEqual(said["member"], "twin")
         self.assertIn(said["at"], (place(one), place(other)))
 
-    def test_one_that_knows_only_its_namesake(self):
-        """The namesake answers, so that the newcomer does not look for it in networks and keys."""
+    def test_a_router_that_knows_only_its_namesake_says_why_it_is_alone(self):
+        """The namesake answers, so neither the network nor the key can be the reason."""
         e = self.engine()
         one = self.node("twin", [e])
         other = self.node("twin", [e], join=one)
@@ -215,15 +216,15 @@ class Names(Clustered):
 
 
 class Signals(Clustered):
-    def test_hanging_up_ends_nobody(self):
+    def test_sighup_ends_no_router(self):
         e = self.engine()
         for r in (self.router([e]), self.node("r1", [e], "--insecure-gossip", key="")):
             r.signal(signal.SIGHUP)
             self.assertIn("key file", r.wait_event("nothing_to_read")["why"])
             self.assertEqual(r.admin("GET", "/healthz").status, 200)
 
-    def test_a_pause_is_not_the_fault_of_a_replica(self):
-        """Answers of probes that came while the process stood still, or come after that, are read, not timed out."""
+    def test_a_pause_of_the_router_marks_no_replica_down(self):
+        """Probe answers that come during the pause or after it are read, not timed out."""
         engines = [self.engine() for _ in range(3)]
         r = self.router(engines, "--health-interval", "100ms", "--health-timeout", slow_ms(1000),
                         "--health-failures", "1")
@@ -241,7 +242,7 @@ class Signals(Clustered):
                 if meanwhile:
                     answer_all()
                 quiet_for(1.2 * SLOW, "a standstill that is longer than health-timeout")
-            for _ in range(2):  # between the two it has looked at its clock
+            for _ in range(2):  # the router reads its clock between the two
                 self.assertEqual(r.admin("GET", "/healthz").status, 200)
             self.assertEqual(r.events("replica_down"), [])
             if not meanwhile:

@@ -17,7 +17,7 @@ def chat(model, text="hi", **more):
 
 
 def zstd(data):
-    """By the tool where there is one; else a frame of raw blocks, which is as good."""
+    """Compresses with the zstd tool. If there is none, makes a frame of raw blocks, which serves as well."""
     if shutil.which("zstd"):
         return subprocess.run(["zstd", "-qc"], input=data, capture_output=True, check=True).stdout
     out = b"\x28\xb5\x2f\xfd\x00\x50"  # a window of 1 MiB
@@ -45,7 +45,7 @@ class Codings(Case):
     def send(self, body, coding, *headers, path=CHAT):
         return self.client(self.r).ask("POST", path, body, [("Content-Encoding", coding), *headers])
 
-    def test_they_go_to_their_model_and_arrive_plain(self):
+    def test_compressed_requests_reach_their_model_decoded(self):
         for coding, pack in PACK.items():
             for e in (self.one, self.other) * 4:
                 body = chat(e.models[0], os.urandom(20000).hex())
@@ -72,14 +72,14 @@ class Codings(Case):
                     break
             self.assertEqual((got.status, self.other.requests[-1].body), (200, body))
 
-    def test_multipart_bodies_too(self):
+    def test_multipart_bodies_are_decoded_too(self):
         body = (b'--b\r\nContent-Disposition: form-data; name="model"\r\n\r\nother\r\n--b\r\n'
                 b'Content-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n' + bytes(5000) + b"\r\n--b--\r\n")
         got = self.send(gzip.compress(body), "gzip", ("Content-Type", "multipart/form-data; boundary=b"),
                         path="/v1/audio/transcriptions")
         self.assertEqual((got.status, self.other.requests[-1].body), (200, body))
 
-    def test_another_replica_gets_them_too(self):
+    def test_a_retry_sends_the_decoded_body(self):
         e, f = self.engine(), self.engine()
         for mine in (e, f):
             def handler(asked, mine=mine):
@@ -97,7 +97,7 @@ class Codings(Case):
         body = chat("other")
         self.assertEqual((self.send(body, "identity").status, self.other.requests[-1].body), (200, body))
 
-    def test_codings_by_other_names_in_lists_and_in_parts(self):
+    def test_coding_aliases_lists_and_several_members_are_accepted(self):
         body = chat("other", "a text of some length")
         two = gzip.compress(body[:30]) + gzip.compress(b"") + gzip.compress(body[30:])
         for coding, packed in (("x-gzip", gzip.compress(body)), ("GZip", gzip.compress(body)),
@@ -109,7 +109,7 @@ class Codings(Case):
                                                                           ("Content-Encoding", "gzip")])
         self.assertEqual((got.status, self.other.requests[-1].body), (200, body))
 
-    def test_trailers_are_dropped_and_say_no_coding(self):
+    def test_trailers_are_dropped_and_cannot_declare_a_coding(self):
         body = chat("other")
         head = request("POST", CHAT, None, [("Content-Encoding", "gzip"), ("Transfer-Encoding", "chunked")])
         packed = gzip.compress(body)
@@ -120,7 +120,7 @@ class Codings(Case):
         self.assertEqual([a.body for a in self.other.requests], [body])
         self.assertIsNone(self.other.requests[0].get("x-sum"))
 
-    def test_others_are_refused_and_the_answer_says_what_is_accepted(self):
+    def test_other_codings_get_415_with_the_accepted_ones(self):
         for coding in ("br", "deflate", "gzip, gzip", "compress"):
             got = self.send(chat("one"), coding)
             self.assertEqual((got.status, got.get("accept-encoding"), got.get("x-grapevine-reason")),
@@ -130,7 +130,7 @@ class Codings(Case):
         self.assertEqual((got.status, json.loads(got.body)["type"]), (415, "error"))
         self.assertEqual(self.one.requests + self.other.requests, [])
 
-    def test_malformed_and_huge_ones_are_refused(self):
+    def test_malformed_and_huge_bodies_are_refused(self):
         good, large = gzip.compress(chat("one")), os.urandom(1200000).hex()
         for status, reason, body in ((400, "malformed", good[:-4]), (400, "malformed", good + b"x"),
                                      (400, "malformed", b"{}"), (413, "body_limit", gzip.compress(chat("one", large), 1)),
@@ -148,7 +148,7 @@ class Codings(Case):
         figures = self.r.metrics()
         self.assertGreater(figures['grapevine_request_bodies_decoded_total{coding="gzip"}'], 0)
 
-    def test_many_that_want_a_large_window_do_not_hold_more_than_bodies_may(self):
+    def test_large_zstd_windows_count_against_buffered_bytes(self):
         r = self.router([self.one], "--body-bytes-max", "1MiB", "--buffered-bytes-max", "16MiB")
         packed = b"\x28\xb5\x2f\xfd\x00\x68" + (1 << 3 | 2).to_bytes(3, "little") + b" "  # RLE: 8 MiB of window
         clients = []

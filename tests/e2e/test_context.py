@@ -1,5 +1,5 @@
-"""Replicas of one model whose contexts differ in length: a long request goes where it fits, what an engine
-refuses as too long is asked of a longer one, and operators see why."""
+"""Replicas of one model whose contexts differ in length: a long request goes to a replica that it fits, a request
+refused as too long is retried at a longer one, and operators see why."""
 
 import json
 import unittest
@@ -21,7 +21,7 @@ def known(router):
 
 
 class Lengths(Clustered):
-    """Engines as they are, one of them with a short context."""
+    """Simulated engines, one of them with a short context."""
 
     def fleet(self, *args):
         return [self.sim(*FAST, "--max-model-len", str(n), *args) for n in (SHORT, LONG, LONG)]
@@ -46,7 +46,7 @@ class Lengths(Clustered):
         r = self.router([e.url for e in engines], "--policy", "round_robin")
         self.told([r])
         self.all_served([r], engines[0])
-        got = self.client(r).post(CHAT, chat(1, 20, max_tokens=8000))  # long for its answer's sake
+        got = self.client(r).post(CHAT, chat(1, 20, max_tokens=8000))  # long because of its answer
         self.assertEqual(got.status, 200, got)
         self.assertEqual([m["max_model_len"] for m in r.get("/v1/models").json["data"]], [LONG])
         self.assertEqual(r.get("/v1/models/sim").json["max_model_len"], LONG)
@@ -58,13 +58,13 @@ class Lengths(Clustered):
         self.told([r])
         self.all_served([r], engines[0])
 
-    def test_three_routers(self):
+    def test_three_routers_serve_long_prompts(self):
         engines = self.fleet()
         nodes = self.cluster(3, engines, "--policy", "round_robin")
         self.told(nodes)
         self.all_served(nodes, engines[0])
 
-    def test_operators_see_it(self):
+    def test_operators_see_context_lengths(self):
         engines = self.fleet()
         r = self.router([e.url for e in engines])
         self.told([r])
@@ -81,7 +81,7 @@ class Lengths(Clustered):
         self.assertEqual(sorted(int(line.split()[column]) for line in table[1:4]), [SHORT, LONG, LONG])
         self.assertEqual(r.metrics()['grapevine_replica_context_length{replica="%s"}' % engines[0].name], SHORT)
 
-    def test_what_fits_none_gets_the_engines_own_words(self):
+    def test_a_prompt_too_long_for_all_gets_the_engines_error(self):
         engines = [self.sim(*FAST, "--max-model-len", str(n)) for n in (1000, 2000)]
         r = self.router([e.url for e in engines], "--policy", "round_robin")
         known(r)
@@ -94,7 +94,7 @@ class Lengths(Clustered):
         out = gvctl("explain", "-", stdin=json.dumps(chat(1, 20000)).encode(), admin=r.admin_port)[1]
         self.assertRegex(out, r"\d+ to \d+ tokens\. No replica's context is long enough: the engine will refuse it\.\n")
 
-    def test_a_label_says_it(self):
+    def test_a_label_sets_the_context_length(self):
         a, b = self.sim(*FAST), self.sim(*FAST)
         r = self.router([a.url + "#context=4096", b.url], "--policy", "round_robin")
         wait_for(lambda: [k["context_tokens"] for k in r.admin("GET", "/replicas").json] == [4096, LONG]
@@ -118,7 +118,7 @@ class Refused(Clustered):
     """Errors beyond the estimate: the replica with the shorter context refuses, in the words of each engine and API."""
 
     def engines(self, said, status=400):
-        """The short one refuses all; the long one serves all."""
+        """The short engine refuses all requests; the long engine serves all."""
         short, long = self.engine(), self.engine()
         for e, n in ((short, SHORT), (long, LONG)):
             e.probes["/v1/models"] = lambda asked, n=n: asked.send(answer_json(
@@ -133,7 +133,8 @@ class Refused(Clustered):
             self.assertEqual(got.status, 200, (path, got))
 
     def ask_both(self, routers, path, body, short, long):
-        """Until the short one was asked, too: on a busy machine it may be avoided for a while."""
+        """Asks until the short engine got a request too: on a busy machine the router may avoid that engine for a
+        while."""
         asked = 0
         while asked == 0 or not short.requests:
             self.assertLess(asked, 600, "the short one was never asked")
@@ -141,7 +142,7 @@ class Refused(Clustered):
             asked += 6
         self.assertEqual(len(long.requests), asked)
 
-    def test_each_api(self):
+    def test_each_apis_refusal_is_retried_at_the_longer_replica(self):
         chat_body = {"model": "m", "messages": [message("user", "x")], "max_tokens": 1}
         for said, path, body in (
                 (VLLM, CHAT, chat_body), (VLLM, CHAT, dict(chat_body, stream=True)),
@@ -159,15 +160,16 @@ class Refused(Clustered):
                 self.assertEqual(r.metric('retries_total{reason="context"}'), len(short.requests))
                 r.stop()
 
-    def test_three_routers(self):
+    def test_three_routers_retry_at_the_longer_replica(self):
         short, long = self.engines(VLLM)
         nodes = self.cluster(3, [short, long], "--policy", "round_robin")
         for r in nodes:
             known(r)
         self.ask_both(nodes, CHAT, {"model": "m", "messages": [message("user", "x")]}, short, long)
 
-    def test_the_short_one_is_started_anew_with_more(self):
-        """Too quickly to be noticed: what the longest refuses has the lists read anew."""
+    def test_a_replica_restarted_with_a_longer_context_is_used(self):
+        """The restart is too quick to be noticed. A refusal by the longest replica makes the router read the model
+        lists again."""
         short, long = self.engines(VLLM)
         lengths = {short: 1000, long: SHORT}
         for e in lengths:
@@ -186,7 +188,7 @@ class Refused(Clustered):
             self.assertEqual((got.status, got.get("x-grapevine-replica")), (200, short.name), got)
         self.assertEqual((len(long.requests), r.metric('retries_total{reason="context"}')), (2, 1))
 
-    def test_other_400s_are_the_clients(self):
+    def test_other_400s_pass_to_the_client(self):
         short, long = self.engines({"error": {"message": "temperature must be non-negative", "code": 400}})
         long.replies(answer_json({"error": {"message": "temperature must be non-negative", "code": 400}}, 400))
         r = self.router([short, long], "--policy", "round_robin")
@@ -194,7 +196,7 @@ class Refused(Clustered):
             self.assertEqual(self.client(r).post(CHAT, {"model": "m", "messages": []}).status, 400)
         self.assertEqual(r.metric('retries_total{reason="context"}'), 0)
 
-    def test_the_longer_one_is_down(self):
+    def test_the_refusal_passes_if_the_longer_replica_is_down(self):
         short, long = self.engines(VLLM)
         r = self.router([short, long], "--policy", "round_robin")
         long.stop()

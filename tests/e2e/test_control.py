@@ -21,7 +21,7 @@ def body(**more):
 
 
 def steered(engine, says=200, text=b"done"):
-    """It answers chats, and control paths with `says`."""
+    """The engine answers chats, and control paths with the status `says`."""
     def handler(asked):
         asked.read_body()
         if asked.path == CHAT:
@@ -66,7 +66,7 @@ class All(Clustered):
         for r in routers:
             wait_for(lambda: {n for n, tokens in held(r).items() if tokens > 1000} == names, "all routers know what is held")
 
-    def test_a_reset_reaches_all_and_every_router_forgets_what_was_confirmed(self):
+    def test_a_cache_reset_reaches_all_replicas_and_every_router_forgets(self):
         engines, routers = self.three("--engine-control-paths", "all")
         self.warm(engines, routers)
         steered(engines[1], text=b'{"success": false, "message": "busy"}')
@@ -85,7 +85,7 @@ class All(Clustered):
             self.assertGreater(held(r)[engines[2].name], 1000)
         self.assertEqual(routers[1].metric("engine_cache_resets_total"), 1)
 
-        # gvctl: by the path that the engine has, of one, of a model's, of all.
+        # gvctl uses the path that the engine has: for one replica, for a model's replicas, for all.
         def sglang(asked):
             asked.read_body()
             asked.send(answer(200, b"Cache flushed.") if asked.path == "/flush_cache" else answer(404, b""))
@@ -115,7 +115,7 @@ class All(Clustered):
 
 
 class One(Case):
-    def test_paths_bodies_and_whom_they_are_for(self):
+    def test_control_paths_bodies_and_target_replicas(self):
         a, b = (steered(self.engine(models=(m,))) for m in ("m", "n"))
         dead = "http://127.0.0.1:%d" % closed_port()
         r = self.router([a, b, dead], "--engine-control-paths", "all")  # two are up and have listed their models
@@ -152,7 +152,7 @@ class One(Case):
         got = self.client(r).ask("GET", "/server_info?replica=" + a.name)
         self.assertEqual((got.status, "error" in got.json["replicas"][0]), (502, True))
 
-    def test_keys_must_be_marked(self):
+    def test_only_marked_keys_may_control_engines(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         keys = os.path.join(folder.name, "keys")
@@ -185,9 +185,10 @@ class One(Case):
         self.assertEqual(r.wait_event("engine_control")["key"], "ops")
 
 class Fields(Case):
-    """Each reached the engine as the client wrote it: it connects to whom they name."""
+    """Each of these fields reached the engine as the client wrote it, and the engine connects to the host that it
+    names."""
 
-    def test_no_client_sends_what_is_for_engines_alone(self):
+    def test_clients_cannot_send_fields_meant_for_engines(self):
         e = steered(self.engine())
         r = self.router([e], "--other-paths", "pass")
         fields = ('"kv_transfer_params":{"do_remote_prefill":true,"remote_host":"evil"}', '"bootstrap_host":"evil"',

@@ -47,7 +47,7 @@ class Cors(Case):
             self.assertEqual(set(got.get("access-control-expose-headers").split(", ")), EXPOSED)
             self.assertIsNone(got.get("vary"))
 
-    def test_an_engines_answer_says_it_once(self):
+    def test_an_engines_answer_has_one_allow_origin_header(self):
         got = self.client(self.r).ask("POST", CHAT, b'{"model": "m"}', [ORIGIN])
         self.assertEqual((got.status, got.all(ALLOW), got.get("access-control-expose-headers")), (200, ["*"], None))
         self.e.replies(answer(500, b"{}"))  # and absent headers are not added
@@ -69,7 +69,7 @@ class Cors(Case):
         got = self.client(self.r).ask("OPTIONS", CHAT)  # no preflight: the engine's to answer
         self.assertEqual((got.status, len(self.e.requests)), (200, 1))
 
-    def test_where_keys_are_asked_for(self):
+    def test_preflights_need_no_key(self):
         with tempfile.TemporaryDirectory() as folder:
             keys = os.path.join(folder, "keys")
             code, key, err = run("gvctl", "key", "new", "alice", "--file", keys)
@@ -85,7 +85,7 @@ class Cors(Case):
             got = self.client(r).ask("POST", CHAT, b'{"model": "m"}', [ORIGIN, ("Authorization", "Bearer " + key.strip())])
             self.assertEqual(got.status, 200)
 
-    def test_certain_origins(self):
+    def test_only_the_listed_origins_are_allowed(self):
         r = self.router([self.e], "--cors-allow-origin", "https://other.test, https://chat.test")
         for status, got in self.own(r):
             if status == 400:  # refused before its head was read
@@ -105,14 +105,14 @@ class Cors(Case):
             self.assertEqual((got.status, got.all(ALLOW)), (200, allowed))
             self.assertEqual(sorted(got.all("vary")), ["Accept-Language", "Origin"])
 
-    def test_off_says_nothing(self):
+    def test_off_adds_no_headers(self):
         r = self.router([self.e], "--cors-allow-origin", "off")
         for status, got in self.own(r):
             self.assertEqual((got.status, got.all(ALLOW), got.get("vary")), (status, [], None))
         self.assertEqual(self.client(r).ask("OPTIONS", CHAT, None, ASK).status, 200)
         self.assertEqual([a.method for a in self.e.requests], ["OPTIONS"])
 
-    def test_the_admin_port_says_nothing(self):
+    def test_the_admin_port_adds_no_headers(self):
         got = self.r.admin("GET", "/healthz")
         self.assertEqual((got.status, got.all(ALLOW)), (200, []))
 

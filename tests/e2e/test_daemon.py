@@ -28,7 +28,7 @@ def run(name, *args, env=None, stdin=b""):
 class Settings(Case):
     ONE = ("--replica", "http://10.0.0.1:8000")
 
-    def test_help_tells_every_setting(self):
+    def test_help_lists_every_setting(self):
         status, out, err = run("grapevine", "--help")
         self.assertEqual((status, err), (0, ""))
         for name in ("--listen", "--admin-listen", "--replica", "--policy", "--other-paths",
@@ -41,7 +41,7 @@ class Settings(Case):
         self.assertEqual((status, err), (0, ""))
         self.assertRegex(out, r"^grapevine \d+\.\d+\.\d+(\+[0-9a-f]{8})?\n$")
 
-    def test_check_config_tells_what_is_in_effect_and_whence(self):
+    def test_check_config_shows_each_value_and_its_source(self):
         status, out, err = run("grapevine", "--check-config", *self.ONE, "--policy", "random",
                                env={"GRAPEVINE_TTL": "90s"})
         self.assertEqual((status, err), (0, ""))
@@ -50,7 +50,7 @@ class Settings(Case):
         self.assertRegex(out, r"listen: 0.0.0.0:8080 +# default")
 
     def test_an_empty_file_sets_nothing(self):
-        """An empty ConfigMap is one; libyaml aborted the start over it."""
+        """An empty ConfigMap mounts as an empty file; libyaml aborted the start on it."""
         status, out, err = run("grapevine", "--check-config", "--config", "/dev/null", *self.ONE)
         self.assertEqual((status, err), (0, ""))
 
@@ -59,7 +59,7 @@ class Settings(Case):
                              env={"GRAPEVINE_ADMIN": "http://127.0.0.1:9090"})
         self.assertEqual((status, err), (0, ""))
 
-    def test_what_check_config_prints_is_a_config(self):
+    def test_check_config_prints_a_valid_config(self):
         _, out, _ = run("grapevine", "--check-config", *self.ONE, "--policy", "random")
         with tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
             f.write(out)
@@ -78,7 +78,7 @@ class Settings(Case):
         for word in words:
             self.assertIn(word, err)
 
-    def test_a_bad_setting_is_one_line_with_its_name_its_value_and_what_is_right(self):
+    def test_a_bad_setting_is_one_line_with_name_value_and_valid_form(self):
         self.bad(*self.ONE, "--policy", "fastest", words=("policy", "fastest", "cache_aware"))
         self.bad(*self.ONE, "--listen", "nonsense", words=("listen", "nonsense", "HOST:PORT"))
         self.bad(*self.ONE, "--listen", "127.0.0.1:99999", words=("listen", "99999"))
@@ -102,7 +102,7 @@ class Settings(Case):
         self.bad(*self.ONE, "--admin-token-file", "/does/not/exist", "--listen", HOST + ":0",
                  "--admin-listen", HOST + ":0", words=("admin-token-file", "/does/not/exist"))
 
-    def test_an_index_too_small_is_told_as_a_bad_setting(self):
+    def test_an_index_too_small_is_reported_as_a_bad_setting(self):
         status, _, err = run("grapevine", *self.ONE, "--index-bytes", "1MiB", "--listen",
                              HOST + ":0", "--admin-listen", HOST + ":0")
         self.assertEqual(status, 2, err)
@@ -135,7 +135,7 @@ class Settings(Case):
                           [(e["event"], e.get("setting")) for e in events])
         s.close()
 
-    def test_a_yaml_file_an_environment_and_flags_in_their_order(self):
+    def test_flags_override_the_environment_and_the_file(self):
         e = self.engine()
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "grapevine.yaml")
@@ -152,7 +152,7 @@ class Settings(Case):
             wait_for(lambda: r.events("replica_up"), "the replica")
             self.assertEqual(self.client(r).ask("POST", CHAT, BODY).status, 200)
 
-    def test_a_bad_file_is_told_with_its_line(self):
+    def test_errors_in_a_settings_file_name_the_line(self):
         for text, words in (("replica: [http://a:1]\npolicy: x\n", ("policy", ":2")),
                             ("replica: http://a:1\nnonsense: 1\n", ("nonsense",)),
                             ("replica: [\n", ()),
@@ -177,7 +177,7 @@ class FirstMoments(Case):
         r.wait_event("replica_up")
         return e, r
 
-    def test_it_is_ready_when_a_replica_has_listed_its_models(self):
+    def test_the_router_is_ready_when_a_replica_has_listed_its_models(self):
         go = threading.Event()
         self.addCleanup(go.set)
 
@@ -197,7 +197,7 @@ class FirstMoments(Case):
         wait_for(lambda: self.ready(r), "ready")
         self.assertEqual([m["id"] for m in r.get("/v1/models").json["data"]], ["m"])
 
-    def test_an_engine_without_a_list_is_no_obstacle(self):
+    def test_an_engine_without_a_model_list_does_not_delay_readiness(self):
         for probe in (lambda asked: asked.send(answer(404, b"")),
                       lambda asked: asked.send(answer(500, b"")),
                       lambda asked: asked.send(b"nonsense\r\n\r\n"),
@@ -207,14 +207,14 @@ class FirstMoments(Case):
             self.assertEqual(r.get("/v1/models").status, 503)
             self.assertEqual(self.client(r).post(CHAT, {"model": "m"}).status, 200)
 
-    def test_a_list_may_be_empty(self):
+    def test_a_model_list_may_be_empty(self):
         _, r = self.start(lambda asked: asked.send(answer_json({"object": "list", "data": []})))
         wait_for(lambda: self.ready(r), "ready")
         got = r.get("/v1/models")
         self.assertEqual((got.status, got.json["data"]), (200, []))
         self.assertEqual(r.get("/v1/models/m").status, 404)
 
-    def test_no_replica_no_list(self):
+    def test_without_replicas_the_model_list_is_503(self):
         r = self.router(["http://%s:%d" % (HOST, closed_port())], wait_up=False)
         r.wait_event("replica_down")
         self.assertEqual(r.get("/v1/models").status, 503)
@@ -240,8 +240,8 @@ class Logs(Case):
         self.assertEqual((first["id"], first["path"], first["status"], first["replica"]),
                          ('quote"back\\slash', "/a%22%0a%5c", 200, e.name))
 
-    def test_all_means_every_request(self):
-        """After 50 lines in a second there were none."""
+    def test_access_log_all_logs_every_request(self):
+        """Before, lines after the first 50 of a second were dropped."""
         e = self.engine()
         r = self.router([e], "--access-log", "all")
         c = self.client(r)
@@ -268,8 +268,8 @@ class Logs(Case):
             self.assertEqual([x["status"] for x in r.events("request")
                               if x["path"] != "/v1/models"], wanted)
 
-    def test_probes_of_a_router_that_is_not_ready_have_no_line(self):
-        """Each was one, as long as the engines load."""
+    def test_probes_of_an_unready_router_are_not_logged_as_errors(self):
+        """Each probe was logged as an error while the engines loaded."""
         for setting, wanted in (("errors", [("/sleep", 403)]),
                                 ("all", [("/health", 503), ("/ping", 503), ("/sleep", 403),
                                          ("/health", 405)])):
@@ -284,7 +284,7 @@ class Logs(Case):
             r.stop()
             self.assertEqual([(x["path"], x["status"]) for x in r.events("request")], wanted)
 
-    def test_the_level_changes_at_run_time(self):
+    def test_the_log_level_changes_at_run_time(self):
         e = self.engine()
         r = self.router([e], "--access-log", "all")
         c = self.client(r)
@@ -300,7 +300,7 @@ class Logs(Case):
         self.assertEqual(r.admin("POST", "/log-level?level=loud").status, 400)
         self.assertEqual(r.admin("POST", "/log-level").status, 400)
 
-    def test_a_signal_moves_the_level_on(self):
+    def test_sigusr1_moves_the_log_level_on(self):
         r = self.router([self.engine()])
         seen = []
         for n in range(4):
@@ -308,7 +308,7 @@ class Logs(Case):
             seen.append(r.wait_event("log_level", n + 1)["now"])
         self.assertEqual(seen, ["debug", "error", "warn", "info"])
 
-    def test_a_reader_of_the_log_that_stops_does_not_stop_the_router(self):
+    def test_a_stalled_log_reader_does_not_stop_the_router(self):
         e = self.engine()
         p = subprocess.Popen(
             [binary("grapevine"), "--listen", HOST + ":0", "--admin-listen", HOST + ":0",
@@ -335,7 +335,7 @@ class Logs(Case):
 class Idle(Case):
     @staticmethod
     def wake_ups(r):
-        """Each time that the loop's thread has slept, the kernel counts one."""
+        """The kernel's count of the times that the loop's thread has slept."""
         with open("/proc/%d/status" % r.pid) as f:
             return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", f.read(), re.M).group(1))
 
@@ -393,7 +393,7 @@ class Streams(Case):
             self.assertEqual(p.wait(LIMIT), 0, closed)
 
     def test_gvctl_without_standard_streams(self):
-        """It answers as it does with them, and a key that could not be printed is no success."""
+        """gvctl answers as it does with them, and fails if it could not print a new key."""
         router = self.router([self.engine()])
         admin = "http://%s:%d" % (HOST, router.admin_port)
         for closed in self.CLOSED:
@@ -433,7 +433,7 @@ class Draining(Case):
         except (ConnectionRefusedError, ConnectionResetError):
             return True
 
-    def test_a_stream_under_way_is_finished_and_nothing_new_is_taken(self):
+    def test_a_draining_router_finishes_streams_and_accepts_nothing_new(self):
         r = self.router([self.e])
         c = self.stream(r)
         idle = self.client(r)
@@ -451,7 +451,7 @@ class Draining(Case):
         self.assertEqual(r.wait(), 0)
         self.assertTrue(r.events("draining") and r.events("exit"))
 
-    def test_a_request_that_is_waiting_for_its_answer_gets_it_and_is_told_to_go(self):
+    def test_a_waiting_request_gets_its_answer_with_connection_close(self):
         def handler(asked):
             asked.read_body()
             self.go.wait(LIMIT)
@@ -474,8 +474,8 @@ class Draining(Case):
             self.assertTrue(x.is_closed())
         self.assertEqual(r.wait(), 0)
 
-    def test_a_connection_that_was_just_accepted_may_still_ask(self):
-        """Its client could not know; on a rolling restart such requests failed."""
+    def test_a_connection_that_was_just_accepted_may_send_a_request(self):
+        """Its client could not know of the drain; on a rolling restart such requests failed."""
         self.e.replies(answer(200, b"in time"))
         r = self.router([self.e])
         fresh, silent, used = (self.client(r) for _ in range(3))
@@ -496,14 +496,14 @@ class Draining(Case):
             r.signal(number)
             self.assertEqual(r.wait(), 0)
 
-    def test_two_signals_at_the_same_time_are_a_proper_end(self):
+    def test_two_signals_at_the_same_time_end_the_router_with_status_0(self):
         for _ in range(5):
             r = self.router([self.e])
             r.signal(signal.SIGTERM)
             r.signal(signal.SIGTERM)
             self.assertEqual(r.wait(), 0)
 
-    def test_a_second_signal_ends_it_at_once(self):
+    def test_a_second_signal_ends_the_router_at_once(self):
         r = self.router([self.e])
         c = self.stream(r)
         r.signal(signal.SIGTERM)
@@ -525,7 +525,7 @@ class Draining(Case):
         with self.assertRaises((Cut, ConnectionResetError)):
             c.reader.chunked()
 
-    def test_many_streams_are_cut_by_a_second_signal_without_harm(self):
+    def test_a_second_signal_cuts_many_streams_without_a_crash(self):
         r = self.router([self.e])
         clients = [self.stream(r) for _ in range(20)]
         half = self.client(r)

@@ -69,14 +69,14 @@ class Demo(unittest.TestCase):
         believed = self.part(out, "Replicas, seen by")
         self.assertEqual(len([line for line in believed if re.search(r" (up|avoided) ", line)]), 4, believed)
 
-    def test_it_prints_what_the_readme_promises_and_leaves_nothing(self):
+    def test_the_demo_keeps_the_readmes_promises_and_cleans_up(self):
         p, out, err = demo()
         self.assertEqual(p.returncode, 0, out + err)
         self.check(out)
         self.assertIn("The demo has stopped its processes", out)
         self.assertEqual(left_of(p.pid), [])
 
-    def test_kept_running_its_lines_work(self):
+    def test_commands_that_a_running_demo_prints_work(self):
         p, out, err = demo(KEEP="1", REQUESTS="5")
         try:
             self.assertEqual(p.returncode, 0, out + err)
@@ -98,7 +98,7 @@ class Demo(unittest.TestCase):
             if left_of(p.pid):
                 os.killpg(p.pid, signal.SIGKILL)
 
-    def test_a_demo_that_cannot_be_says_why(self):
+    def test_a_demo_that_cannot_start_says_why(self):
         p, _, err = demo(BUILD="/nowhere")
         self.assertEqual((p.returncode, err), (1, "/nowhere/grapevine is not built; try: make everything\n"))
 

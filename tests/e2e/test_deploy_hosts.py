@@ -121,7 +121,7 @@ def story_rollout(fleet):
         raise SystemExit("a router that is not ready: %s%s" % (out, err))
     expect([fleet.asked(a) for a in all_hosts], [["start grapevine"], [], []], "only the first was started")
     write(fleet.at("replicas"), engines)
-    # A file that cannot be put there stops it, too.
+    # A file that cannot be copied to the host stops the rollout, too.
     fleet.hosts[first].run("mkdir", "-p", "/etc/grapevine/replicas.new/replicas")
     status, out, err = fleet.rollout(*all_hosts)
     if status != 1 or "cannot write /etc/grapevine/replicas" not in err or "failed at " + first not in err:
@@ -178,7 +178,7 @@ def story_rollout(fleet):
 
 
 def story_secure(fleet):
-    """TLS and tokens on the admin port, TLS and keys for clients, a port for probes: as docs/how-to/secure.md tells it."""
+    """TLS and tokens on the admin port, TLS and keys for clients, a port for probes: as in docs/how-to/secure.md."""
     hosts = list(fleet.hosts)
     at = lambda *names: fleet.at("files", *names)
     os.symlink(path("deploy"), fleet.at("deploy"))
@@ -235,7 +235,7 @@ STORIES = {"rollout": story_rollout, "secure": story_secure}
 
 
 class Rollout(unittest.TestCase):
-    def test_three_hosts(self):
+    def test_rollout_to_three_hosts(self):
         skip_unless_hosts()
         stories = [Story(__file__, name) for name in STORIES]
         for story in stories:
@@ -243,7 +243,7 @@ class Rollout(unittest.TestCase):
         for story in stories:
             story.end(self)
 
-    def test_what_is_asked_wrongly(self):
+    def test_wrong_arguments_are_refused(self):
         for args in ((), ("--key",), ("--nonsense", "x", "host")):
             p = subprocess.run([path("deploy", "hosts", "rollout.sh"), *args], capture_output=True, text=True)
             self.assertEqual((p.returncode, p.stdout), (2, ""))

@@ -1,7 +1,7 @@
-"""The manifests of deploy/kubernetes and the chart that renders them: what belongs together fits, Kubernetes takes it,
-and what is committed is what the chart renders.
+"""The manifests of deploy/kubernetes and the chart that renders them: objects agree with each other, Kubernetes
+accepts them, and the committed files are what the chart renders.
 
-The structure is always looked at. Schemas need kubernetes-validate, rendering needs Helm: make deploy-tools.
+The structure is always checked. Schemas need kubernetes-validate, rendering needs Helm: make deploy-tools.
 """
 
 import json
@@ -23,7 +23,7 @@ class Structure(unittest.TestCase):
         self.objects = Objects(self, [d for name in FILES
                                       for d in documents(text("deploy", "kubernetes", name + ".yaml"))])
 
-    def test_what_belongs_together_fits(self):
+    def test_objects_of_the_manifests_agree(self):
         check(self, self.objects)
 
     def test_only_routers_reach_the_gossip_port(self):
@@ -36,11 +36,11 @@ class Structure(unittest.TestCase):
             self.assertLessEqual(by_port[port][0]["podSelector"]["matchLabels"].items(),
                                  o.pod["metadata"]["labels"].items())
 
-    def test_prometheus_reaches_no_more_than_it_reads(self):
+    def test_prometheus_reaches_only_the_probe_port(self):
         who = policy(self.objects)
         self.assertEqual((who["http"], who["admin"], who["probe"]), (None, [OWN_PODS], [OWN_PODS, MONITORING]))
 
-    def test_scaler_and_monitor_name_what_there_is(self):
+    def test_scaler_and_monitor_name_existing_objects(self):
         o = self.objects
         scaler = o.one("HorizontalPodAutoscaler")["spec"]
         self.assertEqual((scaler["scaleTargetRef"]["kind"], scaler["scaleTargetRef"]["name"]),
@@ -66,13 +66,13 @@ class Structure(unittest.TestCase):
         self.assertIn("USER %d:%d\n" % (self.objects.pod["spec"]["securityContext"]["runAsUser"],
                                         self.objects.pod["spec"]["securityContext"]["runAsGroup"]), image)
 
-    def test_the_router_takes_the_config_map(self):
+    def test_the_router_accepts_the_config_map(self):
         said = check_config(self.objects)
         for name in self.objects.config:
             self.assertRegex(said, r"(?m)^%s: .*/config/grapevine.yaml" % name)
 
     def test_a_port_for_engines_that_connect(self):
-        """The optional file, with the line that it tells to add."""
+        """The optional file, with the setting that its comment says to add."""
         added = text("deploy", "kubernetes", "kv-events.yaml")
         setting, port = re.search(r'(?m)^#     (kv-events-listen: "0.0.0.0:(\d+)")$', added).groups()
         o = Objects(self, self.objects.all + documents(added))
@@ -108,22 +108,22 @@ class Schemas(unittest.TestCase):
             self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
             return files, p
 
-    def test_kubernetes_takes_the_manifests(self):
+    def test_kubernetes_accepts_the_manifests(self):
         files, _ = self.validate({n: text("deploy", "kubernetes", n + ".yaml") for n in FILES + OPTIONAL})
         self.assertGreater(len(files), 12)
 
     @unittest.skipUnless(tool("helm"), "Helm is not here (make deploy-tools)")
-    def test_kubernetes_takes_what_all_secrets_make(self):
+    def test_kubernetes_accepts_the_manifests_with_all_secrets(self):
         self.validate({"all": template("--set", ALL_SECRETS)})
 
     @unittest.skipUnless(tool("helm"), "Helm is not here (make deploy-tools)")
-    def test_kubernetes_takes_events_and_state(self):
+    def test_kubernetes_accepts_the_manifests_with_events_and_state(self):
         peer = json.dumps([{"namespaceSelector": {}, "podSelector": {"matchLabels": {"app": "vllm"}}}])
         for values in ("ipFamily=IPv4", "ipFamily=dual"):
             self.validate({"all": template("--set", "ports.kvEvents=5557,state.enabled=true," + values,
                                            "--set-json", "networkPolicy.engines=" + peer)})
 
-    def test_a_mistake_would_show(self):
+    def test_a_mistake_is_detected(self):
         wrong = text("deploy", "kubernetes", "router.yaml").replace("readOnlyRootFilesystem", "readOnlyRoot")
         with self.assertRaisesRegex(AssertionError, "readOnlyRoot"):
             self.validate({"router": wrong})
@@ -134,7 +134,7 @@ class Helm(unittest.TestCase):
     def test_lint(self):
         self.assertIn("0 chart(s) failed", helm("lint", "--strict", CHART))
 
-    def test_what_is_committed_is_what_the_chart_renders(self):
+    def test_committed_manifests_equal_the_rendered_chart(self):
         with tempfile.TemporaryDirectory() as out:
             subprocess.run([path("deploy", "kubernetes", "render.sh"), out, tool("helm")], check=True)
             self.assertEqual({name + ".yaml" for name in FILES + OPTIONAL}, set(os.listdir(out)))
@@ -143,7 +143,7 @@ class Helm(unittest.TestCase):
                     self.assertEqual(text("deploy", "kubernetes", name + ".yaml"), f.read(),
                                      name + ": deploy/kubernetes/render.sh")
 
-    def test_other_values_fit_too(self):
+    def test_objects_agree_with_other_values(self):
         o = Objects(self, documents(template(
             "--set", "ports.http=8000,ports.gossip=7000,drain.delaySeconds=20,drain.preStopSeconds=3,"
             "engines.kubernetes={a/x:8000,b/y:http,a/z},config.index-bytes=256MiB,config.policy=session,"
@@ -154,7 +154,7 @@ class Helm(unittest.TestCase):
         self.assertEqual(o.config["policy"], "session")
         self.assertEqual(o.of("HorizontalPodAutoscaler") + o.of("ServiceMonitor") + o.of("PrometheusRule"), [])
 
-    def test_the_values_of_the_page(self):
+    def test_the_pages_values_render(self):
         example = re.search(r"(?s)```yaml\n(# values.yaml\n.*?)```", text("docs", "how-to", "kubernetes.md"))[1]
         with tempfile.TemporaryDirectory() as folder:
             file = os.path.join(folder, "values.yaml")
@@ -180,7 +180,7 @@ class Helm(unittest.TestCase):
         for wrong in ("", "a b", "x#y"):
             self.assertIn("runbookUrl", helm("template", "g", CHART, "--set", "prometheusRule.runbookUrl=" + wrong, ok=False))
 
-    def test_the_token_of_the_api_server_is_there_if_it_is_used(self):
+    def test_the_api_servers_token_is_mounted_only_if_used(self):
         for values, token in (("engines.kubernetes={a/x:8000}", True), ("engines.kubernetes=null,config.replica=http://x:1", False)):
             o = Objects(self, documents(template("--set", values)))
             pod = o.one("Deployment")["spec"]["template"]["spec"]
@@ -193,7 +193,7 @@ class Helm(unittest.TestCase):
         self.assertEqual([r["metadata"]["namespace"] for r in o.of("Role") if "replicas" in r["metadata"]["name"]],
                          ["grapevine", "b"])
 
-    def test_families_of_addresses(self):
+    def test_address_families(self):
         for family, host, policy_of in (("IPv4", "0.0.0.0", {}), ("dual", "[::]", {"ipFamilyPolicy": "PreferDualStack"}),
                                         ("IPv6", "[::]", {"ipFamilyPolicy": "SingleStack", "ipFamilies": ["IPv6"]})):
             o = Objects(self, documents(template("--set", "ipFamily=" + family)))
@@ -202,7 +202,7 @@ class Helm(unittest.TestCase):
                 self.assertEqual({k: v for k, v in s["spec"].items() if k.startswith("ipFamil")}, policy_of)
             self.assertEqual(len(o.of("Service")), 2)
 
-    def test_the_autoscaler_counts_by_one_core(self):
+    def test_the_autoscalers_target_is_relative_to_one_core(self):
         """A router computes in one thread: a target that it cannot pass would never add a router."""
         for values, want in (("", 140), (",resources.requests.cpu=1", 70), (",resources.requests.cpu=250m", 280),
                              (",resources.requests.cpu=0.35", 200), (",autoscaling.cpuUtilization=90", 90),
@@ -211,18 +211,18 @@ class Helm(unittest.TestCase):
             cpu = o.one("HorizontalPodAutoscaler")["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"]
             self.assertEqual(cpu, want, values)
 
-    def test_a_name_for_the_admin_port(self):
+    def test_an_advertised_name_for_the_admin_port(self):
         o = Objects(self, documents(template("--set", "config.admin-advertise=router.example")))
         check(self, o)
         self.assertEqual(o.config["admin-advertise"], "router.example")
 
-    def test_a_key_that_is_given(self):
+    def test_an_existing_cluster_key_is_used(self):
         o = Objects(self, documents(template("--set", "clusterKey.existingSecret=mine,clusterKey.entry=k")))
         check(self, o)
         self.assertEqual(o.of("Job"), [])
         self.assertIn("mine", [v.get("secret", {}).get("secretName") for v in o.pod["spec"]["volumes"]])
 
-    def test_values_that_cannot_be_are_refused(self):
+    def test_invalid_values_are_refused(self):
         for value, why in (("config.drain-delay=5s", "set drain.delaySeconds"), ("replicas=3", "replicas"),
                            ("ports.http=80", "ports.http|/ports/http"), ("replicaCount=0", "replicaCount"),
                            ("updateStrategy.type=Recreate", "updateStrategy|/updateStrategy"),
@@ -253,17 +253,17 @@ class Helm(unittest.TestCase):
                            ("config.admin-tls-cert=/a,ports.probe=0", "set ports.probe")):
             self.assertRegex(template("--set", value, ok=False), why, value)
 
-    def test_an_older_cluster_is_refused(self):
+    def test_an_older_kubernetes_is_refused(self):
         self.assertIn("chart requires kubeVersion: >=1.27.0", template("--kube-version", "1.26.9", ok=False))
         template("--kube-version", "1.27.0-gke.1")
 
-    def test_names_of_releases_that_are_numbers(self):
+    def test_release_names_may_be_numbers(self):
         for d in documents(template(name="1234")):
             self.assertRegex(d["metadata"]["name"], r"^grapevine-1234(-.*)?$")
             self.assertEqual(d["metadata"]["labels"]["app.kubernetes.io/instance"], "1234")
 
     def test_secrets(self):
-        """All at once; a router takes the settings, and finds in their folders what Secrets have."""
+        """All Secrets at once: a router accepts the settings, and finds the Secrets' files in their folders."""
         o = Objects(self, documents(template("--set", ALL_SECRETS + ",serviceMonitor.enabled=true")))
         check(self, o)
         mounts = {m["mountPath"]: m["name"] for m in o.container["volumeMounts"]}
@@ -335,8 +335,8 @@ class Helm(unittest.TestCase):
         self.assertEqual((set(plain.ports) & {"kv-events"}, "kv-events-listen" in plain.config), (set(), False))
         self.assertEqual([d["metadata"]["name"] for d in plain.all if "kv-events" in d["metadata"]["name"]], [])
 
-    def test_who_is_an_engine(self):
-        """Pods of the namespaces that have engines, or who is named."""
+    def test_only_pods_of_engines_reach_the_kv_events_port(self):
+        """Pods of the namespaces that have engines, or pods that a value names."""
         for values, who in (("{a/x:1,https://b/y:http#model=x/y,a/z:2,own:3}", ["a", "b", "grapevine"]), ("{own:1}", ["grapevine"])):
             o = Objects(self, documents(template("--set", "ports.kvEvents=6000,engines.kubernetes=" + values)))
             check(self, o)
@@ -349,7 +349,7 @@ class Helm(unittest.TestCase):
         check(self, o)
         self.assertEqual(o.of("NetworkPolicy"), [])
 
-    def test_the_values_of_the_page_for_events(self):
+    def test_the_pages_values_for_kv_events_render(self):
         example = re.search(r"(?s)```yaml\n(# kv-events.yaml\n.*?)```", text("docs", "how-to", "kubernetes.md"))[1]
         with tempfile.NamedTemporaryFile("w") as file:
             file.write(example)
@@ -371,7 +371,7 @@ class Helm(unittest.TestCase):
         check(self, o)
         self.assertNotIn("state-dir: /", check_config(o))
 
-    def test_what_is_said_at_the_end(self):
+    def test_notes_after_install(self):
         plain = notes()
         self.assertNotIn("KV-cache events", plain)
         events = notes("--set", "ports.kvEvents=5557")

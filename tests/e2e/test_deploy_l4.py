@@ -55,7 +55,7 @@ class World:
         return host.run("curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", self.ready, ok=False).stdout
 
     def ask(self, where, *args):
-        """None if it was answered, else what curl says."""
+        """None if the request was answered, else curl's message."""
         p = self.client.run("curl", "-sS", "--fail-with-body", "--max-time", "20", *self.shown, *args, "-H",
                             "content-type: application/json", "-d", BODY,
                             "%s://%s/v1/chat/completions" % (self.scheme, where), ok=False)
@@ -76,7 +76,7 @@ class World:
             return f.read()
 
     def asked(self, host):
-        """The clients of requests that it had."""
+        """The clients whose requests the router got."""
         with open(host.log) as f:
             rows = [json.loads(line) for line in f if line.startswith("{")]
         return [r["client"] for r in rows if r.get("event") == "request" and r["path"] == "/v1/chat/completions"]
@@ -125,7 +125,7 @@ class Load(threading.Thread):
 
 
 def balanced(world, where):
-    """All get some; stopping one loses no request; a dead one gets no more."""
+    """All routers get requests; stopping a router loses no request; a dead router gets no more."""
     wait_for(lambda: world.ask(where) is None and all(world.asked(r) for r in world.routers), "each is asked")
     load = Load(lambda: world.ask(where))
     first = world.routers[0]
@@ -189,7 +189,7 @@ def story_haproxy_secure(hub, folder):
 
 
 def story_nftables_secure(hub, folder):
-    """The port and the check as the file says them."""
+    """The port and the check are those of the file."""
     said = text("deploy", "l4", "nftables.conf")
     rules = os.path.join(folder, "nftables.conf")
     with open(rules, "w") as f:
@@ -199,7 +199,7 @@ def story_nftables_secure(hub, folder):
 
 
 def story_dns(hub, folder):
-    """A client that knows all addresses of the name goes on to the next one where one refuses."""
+    """A client that knows all addresses of the name tries the next one if one refuses."""
     world = World(hub, folder)
     zone = text("deploy", "l4", "dns.zone")
     records = re.findall(r"^llm\s+IN\s+A\s+(\S+)", zone, re.M)
@@ -211,7 +211,7 @@ def story_dns(hub, folder):
     with open(conf, "w") as f:
         f.write("nameserver %s\noptions timeout:1\n" % BRIDGE)
     world.client.run("mount", "--bind", conf, os.path.realpath("/etc/resolv.conf"))
-    for r in world.routers:  # as a router is taken away: its record, the time that it lives, then the router
+    for r in world.routers:  # as a router is removed: its record, after the record's TTL the router
         if world.ask(name + ":8080") is not None:
             raise SystemExit(world.ask(name + ":8080"))
         if r is not world.routers[-1]:
@@ -228,7 +228,7 @@ def story_dns(hub, folder):
 class Slots(Case):
     """slots.sh alone, with a `nft` that keeps what it is given."""
 
-    def test_one_answer_of_503_is_enough_and_silence_is_not(self):
+    def test_one_503_takes_a_router_out_and_one_missing_answer_does_not(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         nft = os.path.join(folder.name, "nft")

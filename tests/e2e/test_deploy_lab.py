@@ -12,7 +12,7 @@ from test_readme import namespace
 
 
 class Lab(unittest.TestCase):
-    def test_as_the_page_says(self):
+    def test_the_pages_commands_work(self):
         wrap = namespace()
         if not wrap:
             self.skipTest("skipped, needs a network namespace")

@@ -1,5 +1,5 @@
 """Rules of Prometheus, the dashboard of Grafana, and make demo OBSERVE=1: every metric, label and runbook that they
-name is there, promtool takes the rules and tests them, and a real Prometheus loads them."""
+name exists, promtool accepts and tests the rules, and a real Prometheus loads them."""
 
 import json
 import os
@@ -50,12 +50,12 @@ class Names(unittest.TestCase):
         self.assertLessEqual(labels, known, where)
         return names
 
-    def test_rules_name_what_there_is(self):
+    def test_rules_name_existing_metrics(self):
         for r in rules():
             names = self.check(r["expr"], r)
             self.assertTrue(names or "grapevine:" in r["expr"] or OTHERS & set(re.findall(r"\w+", r["expr"])), r)
 
-    def test_each_alert_says_what_to_do(self):
+    def test_each_alert_has_a_summary_and_a_runbook(self):
         have = anchors("docs/runbook.md")
         alerts = [r for r in rules() if "alert" in r]
         self.assertEqual(len({a["alert"] for a in alerts}), len(alerts))
@@ -72,7 +72,7 @@ class Names(unittest.TestCase):
         named = {r["alert"] for r in rules() if "alert" in r}
         self.assertEqual(set(re.findall(r"^### (Grapevine\w+)$", text("docs", "runbook.md"), re.M)), named)
 
-    def test_the_dashboard_names_what_there_is(self):
+    def test_the_dashboard_names_existing_metrics(self):
         board = json.loads(text("deploy", "grafana", "grapevine.json"))
         panels = [p for p in board["panels"] if p["type"] != "row"]
         self.assertGreater(len(panels), 20)
@@ -98,13 +98,13 @@ class Promtool(unittest.TestCase):
         self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
         return p.stdout
 
-    def test_rules(self):
+    def test_promtool_accepts_the_rules(self):
         self.assertEqual(self.promtool("check", "rules", *RULES).count("SUCCESS"), 2)
 
-    def test_alerts_come_when_they_should(self):
+    def test_alerts_fire_when_they_should(self):
         self.assertEqual(self.promtool("test", "rules", "tests.yaml", "tests_day.yaml").count("SUCCESS"), 2)
 
-    def test_queries_of_the_dashboard(self):
+    def test_promtool_accepts_the_dashboards_queries(self):
         queries = [t["expr"].replace("$__rate_interval", "1m").replace("$job", ".*")
                    for p in json.loads(text("deploy", "grafana", "grapevine.json"))["panels"] for t in p.get("targets", [])]
         groups = {"groups": [{"name": "dashboard", "rules": [
@@ -117,7 +117,7 @@ class Promtool(unittest.TestCase):
 
 @unittest.skipUnless(tool("prometheus"), "Prometheus is not installed (Debian: prometheus)")
 class Demo(unittest.TestCase):
-    def test_observed(self):
+    def test_prometheus_observes_the_demo(self):
         p = subprocess.Popen(["tests/bench/demo.sh"], cwd=TOP, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                              env={**os.environ, "BUILD": BUILD, "REQUESTS": "5", "OBSERVE": "1", "KEEP": "1"},
                              start_new_session=True)

@@ -13,7 +13,7 @@ from lib import HOST, LIMIT, Case, Client, answer, closed_port, wait_for
 from lib_dns import Dns
 from lib_cluster import Clustered, gvctl, run_grapevine
 
-SLOW_S = 0.02  # time of an answer: some are always under way
+SLOW_S = 0.02  # an answer's time: some requests are always under way
 ADDRESSES = ["127.0.0.%d" % n for n in range(2, 60)]
 
 
@@ -94,7 +94,7 @@ class Found(Case):
         return {k["name"]: k for k in got.json}
 
     def wait_replicas(self, r, *names, health="up"):
-        """Exactly these, all up; those that went may be there still."""
+        """Waits until exactly these are up; removed ones may still be listed."""
         def there():
             now = {n: k["health"] for n, k in self.replicas(r).items()}
             return all(now.get(n) == health for n in names) and \
@@ -121,7 +121,7 @@ class Found(Case):
 
 
 class Files(Found):
-    def test_a_list_is_followed(self):
+    def test_changes_of_a_replica_file_are_followed(self):
         a, b, c = self.pod(), self.pod(), self.pod()
         self.write("# two engines", a.url, "", b.url + "#weight=2#engine=vllm   # the new one")
         r = self.found("--replica-file", self.file)
@@ -149,7 +149,7 @@ class Files(Found):
         self.assertEqual((status, err), (0, ""))
         self.assertRegex(out, r"(?m)^file +2 +0 +0 +[0-9.]+  " + self.file)
 
-    def test_a_link_that_is_swapped(self):
+    def test_a_symlink_that_is_swapped_is_followed(self):
         """As a ConfigMap is mounted: FILE -> ..data/replicas, ..data -> ..2026_1/"""
         a, b = self.pod(), self.pod()
         for name, engine in (("..1", a), ("..2", b)):
@@ -171,7 +171,7 @@ class Files(Found):
         asking.wait_used(b.name)
         self.assertEqual(asking.stop(), [])
 
-    def test_one_that_its_source_dropped_cannot_be_undrained(self):
+    def test_a_replica_that_its_source_dropped_cannot_be_undrained(self):
         a, b = self.pod(), self.pod()
         self.write(a.url, b.url)
         r = self.found("--replica-file", self.file)
@@ -213,7 +213,7 @@ class Files(Found):
         self.assertGreaterEqual(m["grapevine_discovery_failures_total" + label], 2)
         self.assertGreaterEqual(m["grapevine_discovery_age_seconds" + label], 0)
 
-    def test_a_file_that_is_not_there_is_waited_for(self):
+    def test_a_missing_file_is_waited_for(self):
         r = self.found("--replica-file", self.file)
         self.assertIn("No such file", r.wait_event("discovery_failed")["error"])
         self.assertEqual(r.admin("GET", "/readyz").status, 503)
@@ -247,7 +247,7 @@ class Files(Found):
                 f.write("x")
         self.assertEqual(run_grapevine(*args, folder), (0, ""))
 
-    def test_settings_and_a_file_may_name_the_same(self):
+    def test_settings_and_a_file_may_list_the_same_replica(self):
         a, b = self.pod(), self.pod()
         self.write(a.url, b.url)
         r = self.router([a], "--replica-file", self.file)
@@ -315,7 +315,7 @@ class Names(Found):
         self.assertEqual(asking.stop(), [])
         self.wait_replicas(r, *[p.name for p in pods])
 
-    def test_answers_that_fail_change_nothing(self):
+    def test_failed_dns_answers_change_nothing(self):
         pods = self.pods(2)
         self.says(*pods)
         r = self.looks_up()
@@ -337,7 +337,7 @@ class Names(Found):
         self.wait_replicas(r, *[p.name for p in pods])
         self.assertEqual(len(r.events("discovered")), 1)
 
-    def test_a_name_that_never_was_there_is_a_warning(self):
+    def test_a_name_that_never_existed_logs_a_warning(self):
         self.says(*self.pods(1))
         for mode, why in (("nxdomain", "the name does not exist"),
                           ("empty", "the name has no addresses")):
@@ -350,7 +350,7 @@ class Names(Found):
             self.assertEqual(status, 0, err)
             self.assertIn("empty: " + why, out)
 
-    def test_addresses_of_no_machine_are_passed_over(self):
+    def test_unusable_addresses_are_ignored(self):
         pod = self.pods(1)[0]
         self.says(pod)
         self.dns.records["engines.test"]["A"] += ["0.0.0.0", "255.255.255.255", "224.0.0.1"]
@@ -360,7 +360,7 @@ class Names(Found):
         self.assertEqual(list(self.replicas(r)), [pod.name])
         self.assertIn("passed over", r.wait_event("discovery_incomplete")["error"])
 
-    def test_one_kind_of_address_fails_alone(self):
+    def test_a_failing_address_family_does_not_affect_the_other(self):
         pods = self.pods(2)
         self.says(*pods)
         self.dns.modes["AAAA"] = "servfail"
@@ -387,13 +387,13 @@ class Names(Found):
         self.wait_listed(r, "[::1]:%d" % self.port)
         self.assertEqual(r.events("discovery_failed"), [])
 
-    def test_no_ipv6_is_no_list_where_ipv4_fails(self):
+    def test_a_failed_ipv4_query_without_ipv6_records_gives_no_list(self):
         self.dns.modes["A"] = "servfail"
         r = self.looks_up()
         r.wait_event("discovery_failed")
         self.assertEqual(r.events("discovered"), [])
 
-    def test_an_answer_that_is_cut_is_asked_for_by_tcp(self):
+    def test_a_truncated_answer_is_requested_again_over_tcp(self):
         self.dns.records["engines.test"]["A"] = ["127.1.0.%d" % n for n in range(1, 101)]
         self.dns.records["engines.test"]["AAAA"] = ["::1"]
         r = self.looks_up()
@@ -413,8 +413,8 @@ class Names(Found):
         del self.dns.records["b.test"]  # a host without an address is none
         self.wait_replicas(r, a.name)
 
-    def test_srv_records_without_a_port_are_an_empty_list_that_says_so(self):
-        """It said that it was empty because of "Successful completion"."""
+    def test_srv_records_without_a_port_are_reported_as_an_empty_list(self):
+        """The log gave "Successful completion" as the reason."""
         self.dns.records["_http._tcp.engines.test"] = {"SRV": [(0, "a.test")]}
         r = self.found("--replica-dns", "_http._tcp.engines.test", "--dns-server", self.dns.address)
         self.assertEqual(r.wait_event("discovery_empty")["why"], "its SRV records name no host with a port")
@@ -430,7 +430,7 @@ class Names(Found):
         return server
 
     def resolv_conf(self, server):
-        """Its path, and what runs a program that sees it."""
+        """The file's path, and a command prefix under which a program sees the file."""
         path = os.path.join(self.folder.name, "resolv.conf")
         wrap = ["unshare", "-m", "sh", "-c", "mount --bind %s /etc/resolv.conf && exec \"$@\"" % path, "sh"]
         self.write("nameserver " + server.host, path=path)
@@ -440,8 +440,8 @@ class Names(Found):
             self.skipTest("no mount namespace of our own here")
         return path, wrap
 
-    def test_a_resolv_conf_that_changes_while_a_question_is_open(self):
-        """The question for IPv6 is asked from within the answer for IPv4. It renewed the channel of c-ares that was
+    def test_resolv_conf_may_change_during_a_query(self):
+        """The IPv6 query is sent from the callback of the IPv4 answer. The query renewed the c-ares channel that was
         calling, and the router crashed."""
         class Rewrites(Dns):
             path = os.devnull
@@ -461,8 +461,8 @@ class Names(Found):
         self.wait_listed(r, pod.name)
         self.assertEqual(r.events("discovery_failed"), [])
 
-    def test_a_resolv_conf_that_changes_is_read_again(self):
-        """As where a machine comes to another network while the router runs."""
+    def test_a_changed_resolv_conf_is_read_again(self):
+        """As when a machine moves to another network while the router runs."""
         pods = self.pods(2)
         servers = [self.system_dns(pod) for pod in pods]
         path, wrap = self.resolv_conf(servers[0])
@@ -495,7 +495,7 @@ class Routers(Clustered, Found):
         Found.setUp(self)
         self.key = self.new_key("cluster.key")
 
-    def test_one_router_has_the_source(self):
+    def test_routers_learn_replicas_from_the_router_with_the_source(self):
         a, b = self.pod(), self.pod()
         self.write(a.url)
         first = self.node("r1", [], "--replica-file", self.file)
@@ -521,7 +521,7 @@ class Routers(Clustered, Found):
         self.assertRegex(out, r"(?m)^%s .* heard " % b.name)
 
     def test_all_routers_restart_while_the_source_is_broken(self):
-        """None of them can know what it names: what was in use stays, until the source speaks."""
+        """No router can know the source's list: replicas in use stay until the source can be read."""
         a, b = self.pod(), self.pod()
         self.write(a.url, b.url)
         args = ("--replica-file", self.file)

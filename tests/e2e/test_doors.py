@@ -1,4 +1,4 @@
-"""Strangers at all three ports: what they may hold, and that others get through."""
+"""Strangers at all three ports: the connections and memory that they may use, and that others get through."""
 
 import unittest
 
@@ -25,11 +25,11 @@ class Connections(TokensCase):
             try:
                 c.send(text)
             except OSError:
-                pass  # it had to go already
+                pass  # the router closed it already
             out.append(c)
         return out
 
-    def test_strangers_at_the_probe_port_leave_room(self):
+    def test_strangers_at_the_probe_port_leave_connections_to_others(self):
         e = self.engine()
         e.replies(answer(200, b"ok"))
         for files, most in FILES:
@@ -83,7 +83,7 @@ class Bodies(TokensCase):
             self.assertTrue(c.is_open())
         r.quiet()
 
-    def test_the_admin_port_judges_heads(self):
+    def test_the_admin_port_refuses_before_the_body_is_sent(self):
         """A client without permission gets its refusal at once, however long the body, and may send the rest."""
         e, r = self.router_with("--probe-listen", HOST + ":0")
         undrain = "/undrain?replica=" + e.name
@@ -101,7 +101,7 @@ class Bodies(TokensCase):
             self.assertEqual((got.status, got.get("connection")), (status, "close"), path)
             self.assertTrue(c.is_closed())
 
-    def test_a_long_prompt_is_explained_however_it_comes(self):
+    def test_explain_accepts_a_long_prompt_in_any_framing(self):
         _, r = self.router_with()
         alone = r.admin("POST", "/explain", self.BODY, bearer("read")).json
         self.assertGreater(alone["prompt_tokens"], 50000)

@@ -40,7 +40,7 @@ class Delay(Case):
         r.wait_event("draining")
         return r
 
-    def test_it_is_not_ready_and_serves_all_the_same(self):
+    def test_a_router_in_its_drain_delay_is_unready_but_serves(self):
         r = self.draining(*LONG)
         self.assertEqual(r.admin("GET", "/readyz").status, 503)
         self.assertEqual(r.get("/health").status, 503)
@@ -55,7 +55,7 @@ class Delay(Case):
         self.assertEqual(r.events("client_port_closed"), [])
         r.signal(signal.SIGTERM)
 
-    def test_after_it_the_port_closes_and_what_is_idle_too(self):
+    def test_after_the_delay_the_port_and_idle_connections_close(self):
         r = self.draining("--drain-delay", "1500ms")
         late = self.client(r)
         late.send(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n")
@@ -68,19 +68,19 @@ class Delay(Case):
         self.assertEqual(r.wait(), 0)
         self.assertEqual(r.events("client_port_closed")[0]["requests_open"], 0)
 
-    def test_a_second_signal_ends_it(self):
+    def test_a_second_signal_ends_the_delay(self):
         for number in (signal.SIGTERM, signal.SIGINT):
             r = self.draining(*LONG)
             r.signal(number)
             self.assertEqual(r.wait(), 0)
 
-    def test_who_presses_ctrl_c_does_not_wait(self):
+    def test_sigint_skips_the_delay(self):
         r = self.router([self.e], *LONG)
         r.signal(signal.SIGINT)
         self.assertEqual(r.wait(), 0)
         self.assertEqual(r.events("draining")[0]["delay_ms"], 0)
 
-    def test_the_limit_for_open_requests_begins_after_it(self):
+    def test_drain_timeout_begins_after_the_delay(self):
         go = threading.Event()
         self.addCleanup(go.set)
 
@@ -100,8 +100,8 @@ class Delay(Case):
 
 
 class Balancer:
-    """Layer 4: asks each router every `interval` seconds whether it is ready, and gives each
-    connection to the next one that was. It tries no second router."""
+    """Layer 4: asks each router every `interval` seconds whether it is ready, and gives each connection to the next
+    ready router. It tries no second router."""
 
     def __init__(self, places, interval):
         self.places = places  # [(client port, admin port)]
@@ -202,8 +202,8 @@ class Arrivals:
 
 
 class RollingRestart(Clustered):
-    def test_behind_a_load_balancer_nothing_is_refused(self):
-        """Readiness is asked for five times within the delay: a busy machine may miss some."""
+    def test_behind_a_load_balancer_no_request_is_refused(self):
+        """The balancer checks readiness five times within the delay, because a busy machine may miss some checks."""
         sims = [self.sim(*FAST) for _ in range(2)]
         places = [(closed_port(), closed_port()) for _ in range(3)]
         seeds = [closed_port() for _ in range(3)]
@@ -232,7 +232,7 @@ class RollingRestart(Clustered):
         self.assertEqual((balancer.refused, load.failed), ([], []))
         self.assertGreater(sum(load.done), 100)
 
-    def test_the_others_count_its_load_until_it_is_gone(self):
+    def test_other_routers_count_the_load_of_a_draining_router(self):
         e, go = self.engine(), threading.Event()
         self.addCleanup(go.set)
 

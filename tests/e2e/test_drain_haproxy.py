@@ -1,6 +1,6 @@
 """A rolling restart of all routers behind HAProxy in TCP mode, which only knows what /readyz says.
 
-The clients never ask twice, and HAProxy connects once: what goes wrong is an error.
+Clients never retry and HAProxy connects once, so every fault shows as an error.
 """
 
 import asyncio
@@ -116,7 +116,7 @@ class RollingRestart(unittest.TestCase):
             return any(row["svname"] == name and row["status"] == "UP" for row in csv.DictReader(answer))
 
     async def restart_all(self, the_load):
-        """Under load; ends a moment after the last one is back."""
+        """Restarts all under load; ends a moment after the last router is back."""
         until = [time.monotonic() + 600]
 
         async def arrivals():
@@ -138,7 +138,7 @@ class RollingRestart(unittest.TestCase):
         await asyncio.gather(*tasks)
         await the_load.finish()
 
-    def test_no_client_sees_it(self):
+    def test_no_client_notices_a_rolling_restart(self):
         the_load = load.Load([(HOST, self.port)], rate=40, sessions=8)
         asyncio.run(self.restart_all(the_load))
         failed = [r for r in the_load.results if not r.good]

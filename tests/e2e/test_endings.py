@@ -19,8 +19,8 @@ def chat(content="hi", **more):
                            **more)).encode()
 
 
-class Held(Case):
-    def test_a_prompt_is_let_go_when_its_answer_begins(self):
+class Memory(Case):
+    def test_a_prompt_is_freed_when_its_answer_begins(self):
         """The prompt is not needed from then on, however long the stream lasts."""
         e = self.engine()
         done = []
@@ -36,14 +36,14 @@ class Held(Case):
         c.send(request("POST", CHAT, chat("x" * 400000, stream=True)))
         self.assertEqual(c.head().status, 200)
         c.reader.until(b'data: {"text":"1"}\n\n\r\n')
-        self.assertEqual(r.metric("requests_open"), 2)  # it and the scrape
+        self.assertEqual(r.metric("requests_open"), 2)  # this request and the scrape
         self.assertEqual(r.metric("body_bytes_held"), 0)
         done.append(1)
         self.assertEqual(c.reader.chunked()[0], b'data: {"text":"2"}\n\n' + DONE)
         self.assertEqual(c.ask("POST", CHAT, chat()).status, 200)
         r.quiet()
 
-    def test_an_answer_that_begins_before_the_request_is_sent_lets_go_at_its_end(self):
+    def test_an_answer_that_begins_too_early_frees_the_prompt_at_its_end(self):
         e = self.engine(receive_buffer=4096)
         go = []
 
@@ -95,9 +95,9 @@ class Cuts(Case):
         for _ in range(4000):
             asked.send(chunk(b"y" * 16384))
 
-    def test_a_client_for_whom_there_is_no_memory_is_cut_at_once(self):
-        """Part of an answer is with the kernel and the rest has no room: the connection is of no
-        use, and must not wait for a time limit of a minute."""
+    def test_a_client_is_cut_at_once_if_memory_runs_out(self):
+        """The kernel has a part of the answer and there is no memory for the rest: the connection is useless, and
+        must not wait for a time limit of a minute."""
         _, r, c = self.stream(self.flood, "--buffered-bytes-max", "64KiB", "--body-bytes-max", "32KiB",
                               "--client-write-timeout", "60s", receive_buffer=4096)
         self.ended(r, "no_memory")
@@ -109,8 +109,8 @@ class Cuts(Case):
         r.quiet()
         wait_for(lambda: r.metric("connections_open") == 1, "closed")
 
-    def test_what_came_before_an_engine_broke_reaches_a_slow_client(self):
-        """It has paid for these tokens; only then it hears that there will be no more."""
+    def test_tokens_sent_before_an_engine_failed_reach_a_slow_client(self):
+        """The client has paid for these tokens, and gets them before it learns that no more will come."""
         parts = 12
 
         def handler(asked):
@@ -135,8 +135,8 @@ class Streams(Case):
     """Streams that do not end as their API says: the results for client, breaker and metrics."""
 
     def start(self, *chunks, end=b"0\r\n\r\n", probed=slow_ms(3000)):
-        """The engine ends, or resets its connection with end=None, when the client has all chunks: a reset overtakes them,
-        and what the client has none of is tried again."""
+        """The engine ends the stream, or with end=None resets the connection, once the client has all chunks: a reset
+        overtakes chunks, and a request whose client got nothing is retried."""
         self.e = self.engine()
         self.length, self.seen = sum(map(len, chunks)), threading.Event()
 
@@ -151,8 +151,8 @@ class Streams(Case):
             else:
                 asked.reset()
         self.e.handler = handler
-        # A probe that succeeds between two failures makes them none in a row, on a slow machine. Where usage is
-        # asked for, half an event waits for its other half: that depends on whether the list of models came before.
+        # On a slow machine a probe may succeed between two failures, which are then not in a row. If usage is asked
+        # for, half an event waits for its other half, which depends on whether the model list came before.
         return self.router([self.e], "--health-interval", probed, "--ask-usage", "off")
 
     def read(self, r):
@@ -173,7 +173,7 @@ class Streams(Case):
     def errors(self, r, kind):
         return r.metric('upstream_errors_total{replica="%s",kind="%s"}' % (self.e.name, kind))
 
-    def test_a_broken_stream_says_so_in_an_event_of_its_own(self):
+    def test_a_broken_stream_ends_with_an_error_event(self):
         r = self.start(TOKEN, TOKEN[:20], end=None)
         got = self.read(r)
         self.assertTrue(got.startswith(TOKEN + TOKEN[:20]))
@@ -182,7 +182,7 @@ class Streams(Case):
         self.assertEqual(events[3:], [""])
         self.assertEqual(self.errors(r, "broken"), 1)
 
-    def test_an_end_without_the_terminal_event_is_no_end(self):
+    def test_an_end_without_the_terminal_event_is_a_failure(self):
         r = self.start(TOKEN, probed="60s")
         for n in range(1, 6):
             events = self.read(r).decode().split("\n\n")
@@ -201,7 +201,8 @@ class Aborted(Case):
         self.r.wait_listed(2)
 
     def abort_half(self):
-        """Each engine has two requests. One gives them up, and both work at their own speed from then on."""
+        """Each engine has two requests. One engine aborts its two, and both engines work at normal speed from then
+        on."""
         def running():
             return [sim.call("GET", "/sim/stats")["running"] for sim in self.sims]
         wait_for(lambda: running() == [2, 2], "all to run")
@@ -216,7 +217,7 @@ class Aborted(Case):
             body = chat(max_tokens=150, **fields)
         return self.client(self.r).send(request("POST", path, body, [("Content-Type", "application/json")]))
 
-    def test_what_an_engine_gives_up_another_one_answers(self):
+    def test_requests_that_an_engine_aborts_are_retried_at_another(self):
         for engine in ("vllm", "sglang"):
             with self.subTest(engine):
                 self.start("--engine", engine)
@@ -238,8 +239,8 @@ class Aborted(Case):
                 wait_for(lambda: len(said()) == 4, "four lines in the log")  # noqa: B023
                 self.assertEqual(sorted(said()), ["", "", "", "aborted"])
 
-    def test_apis_that_have_no_word_for_it(self):
-        """A message of vLLM without a stop reason passed for whole."""
+    def test_aborts_are_detected_in_apis_without_an_abort_reason(self):
+        """A message of vLLM without a stop reason passed for complete."""
         for engine, path, kind in (("vllm", MESSAGES, "aborted"), ("sglang", RESPONSES, "error_event")):
             with self.subTest(path):
                 self.start("--engine", engine)
@@ -259,7 +260,7 @@ class Aborted(Case):
 
 
 class Counted(Case):
-    def test_each_answer_of_its_own_has_a_reason(self):
+    def test_each_answer_of_the_routers_own_has_a_reason(self):
         e = self.engine()
         r = self.router([e], "--client-head-timeout", "200ms", "--body-bytes-max", "10KiB")
 
@@ -298,7 +299,7 @@ class Counted(Case):
 
 
 class StoredResponses(Case):
-    """An id that this router does not know is asked of the replicas, with little effort."""
+    """A router asks the replicas for an id that it does not know, at little cost."""
 
     def none_has_it(self, body):
         engines = [self.engine() for _ in range(4)]
@@ -311,7 +312,7 @@ class StoredResponses(Case):
         r.quiet()
         return sorted(q.method + " " + q.path for e in engines for q in e.requests), r
 
-    def test_no_prompt_is_believed_where_it_was_only_asked_for(self):
+    def test_asking_replicas_for_a_stored_response_adds_no_belief(self):
         _, r = self.none_has_it(json.dumps(
             {"model": "m", "input": "x" * 100000, "previous_response_id": "resp_1"}).encode())
         self.assertEqual(r.metric("index_entries"), 0)

@@ -1,4 +1,4 @@
-"""The engine simulator's own account of its requests (jepsen-lite/README.md has the format)."""
+"""The engine simulator's journal of its requests (jepsen-lite/README.md has the format)."""
 
 import hashlib
 import json
@@ -30,7 +30,7 @@ class Journal(SimCase):
         return wait_for(
             lambda: [v for v in self.rows("end") if v["op"] == op], "the end of " + op)[0]
 
-    def test_whole(self):
+    def test_complete_answers_are_recorded(self):
         for op, stream in (("c1-1", False), ("c1-2", True)):
             body = self.ask(op, stream=stream).body
             end = self.end(op)
@@ -47,7 +47,7 @@ class Journal(SimCase):
         self.assertEqual([r["t"] for r in rows], sorted(r["t"] for r in rows))
         self.assertLess(rows[-1]["t"], time.monotonic())
 
-    def test_without_usage(self):
+    def test_answers_are_also_recorded_without_usage(self):
         """A router asks for usage if its client did not, and removes it from the answer."""
         wanted = self.ask("with", stream=True, stream_options={"include_usage": True}).body
         cut = [e for e in wanted.split(b"\n\n") if b'"choices":[],"usage":' not in e]
@@ -63,21 +63,21 @@ class Journal(SimCase):
         self.assertTrue(without.split(b"\n\n")[-3].endswith(b"]" + fingerprint + b"}"), without)
         self.assertNotIn("plain", self.end("without"))
 
-    def test_not_whole(self):
+    def test_failed_answers_are_recorded(self):
         for op, mode, how, status in (
                 ("f1", "status_500", "refused", 500), ("f2", "full", "refused", 503),
                 ("f3", "reset_mid_stream", "failed", 200), ("f4", "end", "failed", 200),
                 ("f5", "error", "failed", 200), ("f6", "garbage", "failed", 200)):
             self.fail_by(mode, count=1, after_chunks=1)
             c = self.client(self.one)
-            ask = chat(stream=True, max_tokens=100000)  # so many that no pause of the engine makes them one piece
+            ask = chat(stream=True, max_tokens=100000)  # enough that no pause of the engine sends them as one piece
             c.send(request("POST", "/v1/chat/completions", json.dumps(ask).encode(), [JSON, ("x-jepsen-op", op)]))
             end = self.end(op)
             self.assertEqual((end["how"], end["status"]), (how, status), op)
         self.assertEqual(self.c.post("/v1/chat/completions", {}, [("x-jepsen-op", "f7")]).status, 400)
         self.assertEqual(self.end("f7")["how"], "refused")
 
-    def test_left(self):
+    def test_requests_that_their_client_left_are_recorded(self):
         c = self.client(self.one)
         ask = chat(stream=True, max_tokens=100000)
         c.send(request("POST", "/v1/chat/completions", json.dumps(ask).encode(), [JSON, ("x-jepsen-op", "l1")]))
@@ -88,19 +88,19 @@ class Journal(SimCase):
         self.assertEqual((end["how"], end["status"]), ("left", 200))
         self.assertGreater(end["bytes"], 0)
 
-    def test_what_is_no_work_is_in_it_if_named(self):
+    def test_requests_without_work_are_recorded_if_named(self):
         self.c.ask("GET", "/v1/models")
         self.c.ask("GET", "/v1/models", headers=[("x-jepsen-op", "named")])
         self.assertEqual([(v["op"], v["path"]) for v in self.rows("request")], [("named", "/v1/models")])
         self.assertEqual(self.end("named")["how"], "whole")
 
-    def test_a_deed(self):
+    def test_deeds_are_recorded(self):
         self.assertEqual(self.c.ask("POST", "/sim/deed", headers=[("x-jepsen-op", "d1")]).status, 200)
         end = self.end("d1")
         self.assertEqual((end["how"], end["status"], end["bytes"]), ("whole", 200, 0))
 
-    def test_it_goes_on_over_lives(self):
-        """A killed engine's lines are all there; its numbers are not given out again."""
+    def test_the_journal_continues_after_a_restart(self):
+        """All lines of a killed engine stay; its request numbers are not used again."""
         self.ask("before")
         wait_for(lambda: self.rows("end"), "the end, a moment after the client has the answer")
         self.one.kill()

@@ -1,5 +1,5 @@
-"""The engine simulator says where it publishes KV events, and tells token ids, as the real engines do.
-What it publishes is read in tests/unit/engine-sim/kv_sockets_test.c."""
+"""The engine simulator reports where it publishes KV events, and returns token ids, as the real engines do.
+tests/unit/engine-sim/kv_sockets_test.c reads the events."""
 
 import re
 import subprocess
@@ -16,7 +16,7 @@ class Sources(SimCase):
         one = self.sim(*self.arguments, "--kv-events", form, *more)
         return one, self.client(one)
 
-    def test_vllm_tells_each_rank(self):
+    def test_vllm_reports_an_endpoint_for_each_rank(self):
         one, c = self.engine("vllm-0.25", "--data-parallel", "2", "--data-parallel-start", "4",
                              "--kv-replay-port", "0", "--kv-topic", "kv-events", "--kv-kept", "7")
         said = one.out.decode()
@@ -35,7 +35,7 @@ class Sources(SimCase):
         self.assertEqual(self.c.ask("GET", "/kv_event_sources").status, 404)
         self.assertEqual(self.one.call("POST", "/sim/kv", {"drop": 1}), {"error": "not understood"})
 
-    def test_sglang_tells_a_base(self):
+    def test_sglang_reports_a_base_endpoint(self):
         for form, says_again in (("sglang-0.5", False), ("sglang-0.5.15", True)):
             one, c = self.engine(form, "--engine", "sglang", "--data-parallel", "3",
                                  "--kv-replay-port", "0")
@@ -48,7 +48,7 @@ class Sources(SimCase):
                                     "block_size": 16, "dp_size": 3})
             self.assertEqual(c.ask("GET", "/kv_event_sources").status, 404)
 
-    def test_numbers_and_faults(self):
+    def test_event_numbers_and_faults(self):
         one, c = self.engine("vllm-0.24", "--data-parallel", "2")
         def numbers():
             return one.call("GET", "/sim/stats")["kv_numbers"]
@@ -68,7 +68,7 @@ class Sources(SimCase):
         one.call("POST", "/sim/restart")
         self.assertEqual(numbers(), [0, 0])
 
-    def test_when_a_clear_is_published(self):
+    def test_a_cache_clear_is_published_as_each_engine_does(self):
         """SGLang publishes at once that its cache is empty, vLLM with the next computed blocks."""
         for form, engine, path, begins in (("sglang-0.5.15", "sglang", "/flush_cache", 1),
                                            ("vllm-0.25", "vllm", "/reset_prefix_cache", 0)):
@@ -91,7 +91,7 @@ class Sources(SimCase):
         c.ask("POST", "/wake_up")
         self.assertEqual(number(), before + 1)
 
-    def test_what_does_not_fit(self):
+    def test_contradictory_options_are_refused(self):
         for arguments in (["--kv-events", "vllm-9"], ["--kv-events", "sglang-0.5"],
                           ["--kv-events", "vllm-0.25", "--kv-events-port", "none"],
                           ["--kv-events", "vllm-0.25", "--kv-events-port", "65536"],
@@ -102,7 +102,7 @@ class Sources(SimCase):
 
 
 class TokenIds(SimCase):
-    def test_whole(self):
+    def test_token_ids_of_a_whole_answer(self):
         prompt = list(range(100, 140))
         ask = {"prompt": prompt, "max_tokens": 3, "return_token_ids": True}
         choice = self.c.post(COMPLETIONS, ask).json["choices"][0]
@@ -115,7 +115,7 @@ class TokenIds(SimCase):
         self.assertEqual(self.c.post(COMPLETIONS, dict(ask, prompt=again)).json["choices"][0]
                          ["prompt_token_ids"], again)
 
-    def test_streamed(self):
+    def test_token_ids_of_a_stream(self):
         for path, ask in ((CHAT, chat(TEXT)), (COMPLETIONS, {"prompt": TEXT})):
             ask.update(max_tokens=4, return_token_ids=True)
             whole = self.c.post(path, ask).json

@@ -77,14 +77,14 @@ class Vllm(Ranks):
         self.assertEqual([one["cached_tokens"] for one in stats["ranks"]], [0, cached[2], 0])
         self.assertEqual(stats["cached_tokens"], cached[2])
 
-    def test_the_header_pins(self):
+    def test_the_header_pins_a_rank(self):
         for path in (CHAT, "/v1/completions", "/v1/messages"):
             self.assertEqual([self.rank_of(path, n) for n in (2, 0, 1)], [2, 0, 1], path)
         self.assertEqual(self.c.post(CHAT, chat(), [(HEADER.lower(), "2")]).status, 200)
         self.assertEqual(self.one.call("GET", "/sim/last")["rank"], 2)
-        self.assertEqual(self.rank_of("/v1/responses", 2), 0)  # it does not look there
+        self.assertEqual(self.rank_of("/v1/responses", 2), 0)  # vLLM ignores the header on this path
 
-    def test_what_is_no_rank(self):
+    def test_invalid_ranks(self):
         for rank in (3, -1):
             self.assertEqual(self.rank_of(header=1), 1)
             r = self.pinned(rank)
@@ -97,8 +97,8 @@ class Vllm(Ranks):
         self.assertEqual(self.rank_of(header="abc"), 0)
         self.assertEqual(self.rank_of(routed_dp_rank=2), 0)
 
-    def test_the_fewest_requests(self):
-        """By load, not by cache: of idle ranks the first one."""
+    def test_the_rank_with_the_fewest_requests_is_chosen(self):
+        """vLLM chooses by load, not by cache; of idle ranks the first."""
         self.pinned(2)
         self.assertEqual(self.rank_of(), 0)
         long = []
@@ -127,7 +127,7 @@ class Vllm(Ranks):
         self.assertEqual(list(found["vllm:admission_rejections_total"]),
                          ['model_name="tiny",reason="max_num_queued_reqs"}'])
 
-    def test_one_process(self):
+    def test_all_ranks_are_one_process(self):
         self.pinned(1)
         self.assertEqual(self.one.call("POST", "/sim/restart"), {"ok": True})
         self.assertEqual(self.requests(), [0, 0, 0])
@@ -144,8 +144,8 @@ class Vllm(Ranks):
 class Hybrid(Ranks):
     more = ("--data-parallel-start", "4")
 
-    def test_metrics_count_from_the_start(self):
-        """The header takes the index in this node, the metrics the one in the whole."""
+    def test_metrics_use_global_ranks_and_the_header_local_ones(self):
+        """The header has the rank's index in this node, the metrics its index in the whole deployment."""
         self.assertEqual(self.rank_of(header=2), 2)
         self.assertEqual(self.by_rank("engine", "vllm:generation_tokens_total"),
                          {"4": 0, "5": 0, "6": 2})
@@ -162,7 +162,7 @@ class Sglang(Ranks):
         self.assertEqual(self.rank_of(header=0), 0)
         self.assertEqual(self.rank_of(), 1)
 
-    def test_header_and_body_pin(self):
+    def test_header_and_body_pin_a_rank(self):
         for path in (CHAT, "/v1/completions", "/v1/messages", "/v1/responses"):
             self.assertEqual([self.rank_of(path, n) for n in (2, 0, 1)], [2, 0, 1], path)
         for path in (CHAT, "/v1/completions", "/generate"):
@@ -174,7 +174,7 @@ class Sglang(Ranks):
         self.assertEqual(r.json["meta_info"]["dp_rank"], 2)
         self.assertEqual([self.rank_of("/generate", header=2) for _ in range(2)], [0, 1])
 
-    def test_what_is_no_rank(self):
+    def test_invalid_ranks(self):
         def flat(message, type):
             return {"object": "error", "message": message, "type": type, "param": None, "code": 400}
         text = "routed_dp_rank=3 out of range [0, 3)"
@@ -210,7 +210,7 @@ class Sglang(Ranks):
 class One(Case):
     """An engine with one rank says nothing of ranks."""
 
-    def test_nothing_of_ranks(self):
+    def test_no_answer_mentions_ranks(self):
         for engine, label in (("vllm", 'engine="0"'), ("sglang", 'engine_type="unified"')):
             one = self.sim("--model", "tiny", "--engine", engine)
             c = self.client(one)
@@ -222,7 +222,7 @@ class One(Case):
             self.assertIn(label, text)
             self.assertNotIn("dp_rank", text)
 
-    def test_what_fits(self):
+    def test_invalid_rank_options_are_refused(self):
         for words, why in ((["--data-parallel", "65"], "at most 64"),
                            (["--data-parallel", "0"], "not a valid N"),
                            (["--engine", "sglang", "--data-parallel-start", "1"], "needs")):

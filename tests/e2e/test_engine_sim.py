@@ -230,7 +230,7 @@ class Cache(SimCase):
             r = self.c.ask("POST", "/v1/chat/completions", body.encode(), [JSON])
             self.assertEqual(r.json["usage"]["prompt_tokens_details"]["cached_tokens"] > 900, some)
 
-    def test_salt_separates(self):
+    def test_a_cache_salt_separates_prompts(self):
         self.cached(TEXT, cache_salt="a")
         self.assertEqual(self.cached(TEXT, cache_salt="b")[2], 0)
         self.assertGreater(self.cached(TEXT, cache_salt="a")[2], 0)
@@ -257,8 +257,8 @@ class Cache(SimCase):
         self.assertIn('num_gpu_blocks="81"', info)  # one of which is never handed out
         self.assertEqual(stats["cache_blocks_used"], 0)
 
-    def test_what_a_tier_gives_back_counts_as_cached(self):
-        """As in usage; /sim/stats left it out."""
+    def test_tokens_loaded_from_a_tier_count_as_cached(self):
+        """/sim/stats left these tokens out, which usage counts."""
         self.one.stop()
         self.one = self.sim(*self.arguments, "--cache-tokens", "640", "--tier-tokens", "6400")
         self.c = self.client(self.one)
@@ -267,7 +267,7 @@ class Cache(SimCase):
         self.assertGreater(float(tier), 0)
         self.assertEqual(self.stats()["cached_tokens"], cached)
 
-    def test_details_can_be_off(self):
+    def test_prompt_token_details_can_be_off(self):
         self.one.stop()
         self.one = self.sim(*self.arguments, "--prompt-tokens-details", "off")
         self.c = self.client(self.one)
@@ -279,7 +279,7 @@ class Cache(SimCase):
 
 
 class Errors(SimCase):
-    def test_table(self):
+    def test_error_table(self):
         post = self.c.post
         path = "/v1/chat/completions"
         message = self.error(post(path, chat(model="nope")), 404, "NotFoundError", "model")
@@ -427,14 +427,14 @@ class Failures(SimCase):
         streamed.head()
         streamed.reader.until(b'{"content":')
         streamed.reader.until(b"\n\n\r\n")
-        self.assertEqual(self.c.post("/v1/chat/completions", chat()).status, 200)  # one that came later
+        self.assertEqual(self.c.post("/v1/chat/completions", chat()).status, 200)  # a later request
         self.assertTrue(streamed.is_open() and whole.is_open())
         for c in (streamed, whole):
             c.close()
         wait_for(lambda: self.stats()["connections"] == 2, "the end of both")
 
-    def test_metrics_of_one_that_is_stuck_are_those_of_its_last_step(self):
-        """As of a real engine whose worker hangs: what came since is not counted, nor shown."""
+    def test_metrics_of_a_stuck_engine_are_those_of_its_last_step(self):
+        """As with a real engine whose worker hangs: requests that came since are neither counted nor shown."""
         before = self.metrics()
         self.fail_by("stuck")
         stuck = self.client(self.one)
@@ -480,7 +480,7 @@ class Failures(SimCase):
         usage = self.c.post("/v1/chat/completions", ask).json["usage"]
         self.assertEqual(usage["prompt_tokens_details"]["cached_tokens"], 0)
 
-    def test_bad_wish(self):
+    def test_an_invalid_fault_is_refused(self):
         self.assertIn("error", self.one.call("POST", "/sim/fail", {"mode": "explode"}))
         self.assertIn("error", self.one.call("POST", "/sim/fail", {"mode": "refuse"}))
 
@@ -560,12 +560,12 @@ class Sglang(SimCase):
         rank = '{engine_type="unified",model_name="tiny",pp_rank="0",tp_rank="0"}'
         self.assertEqual(float(m["sglang:max_total_num_tokens" + rank]), 16000)
 
-    def test_health_asks_the_model(self):
-        """A scheduler that hangs: /health does so too, the rest of the server answers."""
+    def test_health_hangs_if_the_scheduler_hangs(self):
+        """If the scheduler hangs, /health hangs too; the rest of the server answers."""
         self.fail_by("stuck")
         probe = self.client(self.one)
         probe.send(request("GET", "/health"))
-        self.assertEqual(self.c.ask("GET", "/ping").status, 200)  # by then it has read the probe
+        self.assertEqual(self.c.ask("GET", "/ping").status, 200)  # the engine has read the probe by then
         well = self.client(self.sim(*self.arguments))
         self.assertEqual(well.ask("GET", "/health").status, 200)  # so long it takes
         for path in ("/ping", "/metrics", "/v1/models"):
@@ -574,7 +574,7 @@ class Sglang(SimCase):
         self.fail_by("none")
         self.assertEqual(self.c.ask("GET", "/health").status, 200)
 
-    def test_any_name_is_its_model(self):
+    def test_any_model_name_is_accepted(self):
         for model in ("nope", "tiny"):
             r = self.c.post("/v1/chat/completions", chat(
                 model=model, messages=[{"role": "user", "content": TEXT}]))

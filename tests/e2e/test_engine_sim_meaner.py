@@ -39,7 +39,7 @@ class Silence(MeanCase):
         data = [d for _, d in events(r.body)]
         return [d["choices"][0]["delta"].get("content", "") for d in data[:-1] if d["choices"]]
 
-    def test_a_stream_says_nothing_while_tokens_are_counted(self):
+    def test_a_stream_is_silent_while_tokens_are_counted(self):
         for engine, counter in (((), "vllm:generation_tokens_total"),
                                 (SGLANG, 'sglang:realtime_tokens_total')):
             self.again(*engine, "--silence", "0.5")
@@ -52,7 +52,7 @@ class Silence(MeanCase):
             self.assertGreater(len(first), 5, engine)
             self.assertEqual(len("".join(first).split()), 100)
 
-    def test_text_comes_before_it(self):
+    def test_text_may_come_before_the_silence(self):
         self.again("--silence", "60", "--silence-after", "3")
         pieces = [len(p.split()) for p in self.pieces(self.stream(max_tokens=30)) if p]
         self.assertEqual(sum(pieces), 30)  # [1, 1, 1, 27], where nothing else keeps the machine busy
@@ -69,7 +69,7 @@ class Silence(MeanCase):
         json.loads(calls[0])
         self.assertGreater(len(events(self.stream(**ask).body)), len(silent))  # the next one comes in pieces
 
-    def test_a_comment_in_a_silent_stream(self):
+    def test_a_silent_stream_has_ping_comments(self):
         self.again("--silence", "60", "--ping", "0.05")
         r = self.stream(max_tokens=40)
         self.assertGreater(r.body.count(b": ping\n\n"), 2)
@@ -93,14 +93,14 @@ class Metrics(MeanCase):
         busy.close()
         wait_for(lambda: self.sum("sglang:gen_throughput") == 0, "none")
 
-    def test_rounded(self):
+    def test_metrics_are_rounded(self):
         self.again(*SGLANG, "--metrics-digits", "2", "--speed-up", "1")
         busy = self.client(self.one)
         busy.send(request("POST", CHAT, json.dumps(chat(TEXT, max_tokens=50000)).encode(), [JSON]))
         wait_for(lambda: self.sum("sglang:num_used_tokens") > 0, "tokens in use")
         self.assertEqual(self.sum("sglang:token_usage"), 0)  # 700 of 400,000
 
-    def test_renewed_at_some_steps_only(self):
+    def test_metrics_are_renewed_at_some_steps_only(self):
         self.again(*SGLANG, "--metrics-steps", "40", "--decode-base-ms", "100", "--speed-up", "10")
         busy = self.client(self.one)
         busy.send(request("POST", CHAT, json.dumps(chat(max_tokens=50000)).encode(), [JSON]))
@@ -111,7 +111,7 @@ class Metrics(MeanCase):
         self.assertLessEqual(len(seen), 4)
         busy.close()
 
-    def test_at_the_end_of_an_answer(self):
+    def test_some_counters_move_only_at_the_end_of_an_answer(self):
         for engine, how, counters, live in (
                 (SGLANG, "requests", ("sglang:generation_tokens_total",), "sglang:realtime_tokens_total"),
                 ((), "all", ("vllm:generation_tokens_total", "vllm:iteration_tokens_total_count"), None)):
@@ -125,7 +125,7 @@ class Metrics(MeanCase):
             busy.read()
             self.assertEqual([self.sum(c) for c in counters], [60] * len(counters))
 
-    def test_missing(self):
+    def test_metrics_may_be_missing(self):
         self.again("--metrics-missing", "vllm:iteration_tokens_total,vllm:generation_tokens_total")
         text = self.c.ask("GET", "/metrics").body.decode()
         self.assertNotIn("iteration_tokens", text)
@@ -148,7 +148,7 @@ class Metrics(MeanCase):
 class Pauses(MeanCase):
     arguments = ("--model", "tiny", "--decode-base-ms", "5")
 
-    def test_all_of_it_and_it_goes_on(self):
+    def test_the_whole_engine_pauses_and_continues(self):
         other = self.client(self.one)
         times = []
         self.c.send(request("POST", CHAT, json.dumps(chat(max_tokens=100, stream=True)).encode(), [JSON]))
@@ -161,13 +161,13 @@ class Pauses(MeanCase):
         self.assertEqual(r.status, 200)
         self.assertTrue(r.body.endswith(b"data: [DONE]\n\n"))
 
-    def test_by_itself(self):
+    def test_the_engine_pauses_at_intervals(self):
         self.again("--pause-every", "0.3", "--pause", "0.4")
         times = [time.monotonic()]
         self.stream(on_chunk=lambda data: times.append(time.monotonic()), max_tokens=150)
         self.assertGreater(max(b - a for a, b in zip(times, times[1:])), 0.3)
 
-    def test_of_the_steps_alone(self):
+    def test_only_the_steps_pause(self):
         self.again("--pause-every", "0.3", "--pause", "0.5", "--pause-of", "steps")
         times = [time.monotonic()]
         self.stream(on_chunk=lambda data: times.append(time.monotonic()), max_tokens=150)
@@ -175,7 +175,7 @@ class Pauses(MeanCase):
 
 
 class Rejections(MeanCase):
-    def test_switches(self):
+    def test_switches_reject_requests(self):
         for kind, status in (("401", 401), ("403", 403), ("404", 404), ("422", 422), ("no_template", 400)):
             for engine in ((), SGLANG):
                 self.again(*engine, "--reject", kind)
@@ -185,13 +185,13 @@ class Rejections(MeanCase):
         r = self.c.post("/v1/completions", {"prompt": "Once", "max_tokens": 3})
         self.assertEqual(r.status, 200)  # this one needs no template
 
-    def test_on_demand_and_over(self):
+    def test_rejections_on_demand_end(self):
         for mode, status in (("status_401", 401), ("status_403", 403), ("status_404", 404),
                              ("status_422", 422), ("no_template", 400)):
             self.fail_by(mode, count=1)
             self.assertEqual((self.ask().status, self.ask().status), (status, 200), mode)
 
-    def test_no_template_words(self):
+    def test_the_error_without_a_chat_template(self):
         self.fail_by("no_template")
         self.assertIn("chat template", self.error(self.ask(), 400, "BadRequestError", None))
         self.assertEqual(self.ask("/v1/messages").status, 400)
@@ -328,7 +328,7 @@ class Framing(MeanCase):
 
 
 class Places(MeanCase):
-    def test_behind_a_name(self):
+    def test_the_engine_answers_only_to_its_host_name(self):
         self.again("--host-name", "llm.example")
         for path in ("/health", "/v1/models", "/metrics"):
             self.assertEqual(self.c.ask("GET", path).status, 404)
@@ -339,7 +339,7 @@ class Places(MeanCase):
     def names(self):
         return [m["id"] for m in self.c.ask("GET", "/v1/models").json["data"]]
 
-    def test_lists_change(self):
+    def test_model_lists_change(self):
         self.again("--max-loras", "2", "--adapters", "one")
         self.assertEqual(self.names(), ["tiny", "one"])
         self.one.call("POST", "/sim/set", {"adapters": ["two"]})
@@ -376,7 +376,7 @@ class Edges(MeanCase):
                     return got
                 got += data
 
-    def test_idle_ends(self):
+    def test_ends_of_idle_connections(self):
         got = self.raw()
         self.assertTrue(got.startswith(b"HTTP/1.1 103 "), got)
         self.assertEqual((got.count(b"HTTP/1.1 102 "), got.count(b"HTTP/1.1 200 "), got.count(b"HTTP/1.1 408 ")), (1, 1, 0))

@@ -25,7 +25,7 @@ class Steering(SimCase):
         self.assertGreater(self.stats()["cache_blocks_named"], 0)
         self.assertEqual(self.c.ask("POST", "/flush_cache").status, 404)  # SGLang's
 
-    def test_asleep_it_answers_no_request(self):
+    def test_a_sleeping_engine_answers_no_request(self):
         self.cached()
         self.assertEqual(self.c.ask("GET", "/is_sleeping").json, {"is_sleeping": False})
         for level, state in (("", "weights_offloaded"), ("?level=2", "discard_all")):

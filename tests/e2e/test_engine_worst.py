@@ -1,4 +1,4 @@
-"""The engine simulator on its worst day: failures on demand, deaths, and what SGLang words its own way."""
+"""The engine simulator's worst failures: failures on demand, deaths, and SGLang's own errors."""
 
 import json
 import signal
@@ -42,7 +42,7 @@ class OnDemand(Worst):
         self.assertIn("cannot schedule new futures after shutdown",
                       self.c.post("/v1/chat/completions", chat()).json["error"]["message"])
 
-    def test_health_apart_from_the_work(self):
+    def test_health_fails_independently_of_requests(self):
         self.fail_by("none", health="503")
         self.assertEqual(self.c.ask("GET", "/health").status, 503)
         self.assertEqual(self.c.post("/v1/chat/completions", chat(max_tokens=2)).status, 200)
@@ -53,7 +53,7 @@ class OnDemand(Worst):
         self.fail_by("status_500", health="ok")
         self.assertEqual(self.c.ask("GET", "/health").status, 200)
 
-    def test_work_stands_and_goes_on(self):
+    def test_work_stops_and_continues(self):
         for mode, asleep in (("stuck", "0"), ("sleep", "1")):
             self.fail_by(mode)
             c = self.client(self.one)
@@ -69,7 +69,7 @@ class OnDemand(Worst):
             self.fail_by("none")
             self.assertEqual(c.read().status, 200)
 
-    def test_ends(self):
+    def test_answers_end_in_each_wrong_way(self):
         self.fail_by("error", after_chunks=2)
         data = said(self.c.post("/v1/chat/completions", chat(stream=True, max_tokens=500)))
         self.assertEqual(data[-2]["error"]["code"], 500)
@@ -84,7 +84,7 @@ class OnDemand(Worst):
 
 
 class Deaths(Worst):
-    def test_the_core_of_vllm(self):
+    def test_vllms_core_dies(self):
         streamed = self.begun()
         self.fail_by("die")
         data = said(streamed.read())
@@ -213,7 +213,7 @@ class Sglang(Worst):
         busy.close()
         self.assertEqual(self.one.wait(), 0)
 
-    def test_the_scheduler(self):
+    def test_sglangs_scheduler_dies(self):
         self.again("--speed-up", "2")
         streamed = self.begun()
         self.fail_by("die")
@@ -225,7 +225,7 @@ class Sglang(Worst):
         self.assertTrue(self.ends(streamed))
         self.assertEqual(self.one.wait(), 1)
 
-    def test_a_token_beyond_the_vocabulary(self):
+    def test_a_token_beyond_the_vocabulary_kills_sglang(self):
         self.c.send(request("POST", "/v1/completions", json.dumps({"prompt": [1 << 21]}).encode(), [JSON]))
         self.assertTrue(self.ends(self.c))
         self.assertEqual(self.one.wait(), 1)

@@ -11,7 +11,7 @@ from lib import Case, Client, Cut, pace, request, wait_for
 
 CHAT = "/v1/chat/completions"
 FAST = ("--speed-up", "50", "--output-tokens", "5")
-# Cached prompts save more time than a busy machine makes uncertain: conversations stay at their engine.
+# Slow engines: a cached prompt saves more time than a busy machine's noise, so conversations stay at their engine.
 UNHURRIED = ("--speed-up", "2", "--output-tokens", "5")
 
 
@@ -83,7 +83,7 @@ class Caches(Case):
                 self.assertGreater(talk.cached[turn], talk.prompt[turn - 1] * 0.7)
         r.quiet()
 
-    def test_predictions_are_compared_with_what_the_engines_told(self):
+    def test_predicted_tokens_are_compared_with_the_engines_counts(self):
         r = self.ready(self.four())
         talk = Conversation(self, r, 1)
         for _ in range(4):
@@ -105,8 +105,8 @@ class Caches(Case):
             talk.ask()
         self.assertEqual([talk.where.count(s.name) for s in sims], [2, 2, 2, 2])
 
-    def test_one_prompt_many_times_at_once_uses_more_than_one_replica(self):
-        """The cache is worth something, but not any queue."""
+    def test_many_copies_of_a_prompt_use_more_than_one_replica(self):
+        """A cached prompt is worth some waiting, but not any queue."""
         sims = self.four("--prefill-rate", "2000", "--decode-base-ms", "20")
         r = self.ready(sims)
         body = {"model": "sim", "max_tokens": 20,
@@ -175,7 +175,7 @@ class Caches(Case):
             r.quiet()
 
     def test_the_native_path_of_sglang_goes_to_sglang(self):
-        """vLLM does not know it: a mixed fleet answered 404 as often as the draw fell on one."""
+        """vLLM lacks this path: before, a mixed fleet answered 404 whenever the router chose a vLLM."""
         vllm = [self.sim(*FAST, "--model", "sim") for _ in range(2)]
         sglang = self.sim(*FAST, "--model", "sim", "--engine", "sglang")
         r = self.ready(vllm + [sglang], "--scrape-interval", "100ms")
@@ -318,7 +318,7 @@ class Trouble(Case):
         self.assertEqual(set(self.run_all(r, [{}] * 20)), {"ok"})
         r.quiet()
 
-    def test_streams_of_an_engine_that_is_killed_are_cut_and_the_rest_goes_on(self):
+    def test_a_killed_engine_cuts_only_its_own_streams(self):
         sims = [self.sim("--decode-base-ms", "50") for _ in range(2)]
         r = self.ready(sims, "--policy", "round_robin")
         clients = [self.client(r) for _ in range(10)]

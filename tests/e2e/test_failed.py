@@ -1,5 +1,5 @@
-"""One definition of a failed request (docs/glossary.md): 5xx, queue_full, cut. What a client saw is what /metrics, /figures, /live,
-/decisions, gvctl and the page's figures say."""
+"""One definition of a failed request (docs/glossary.md): 5xx, queue_full, cut. /metrics, /figures, /live, /decisions,
+gvctl and the page's figures report what a client saw."""
 
 import json
 import re
@@ -37,14 +37,14 @@ def obey(asked):
         asked.send(answer_json({"error": {"message": what}}, int(what)))
 
 
-class Told(Case):
+class FailedRequests(Case):
     def setUp(self):
         super().setUp()
         self.e = self.engine()
         self.e.handler = obey
 
     def do(self, r, what, times=1, path=CHAT):
-        """Sends so many requests, each to its end."""
+        """Sends this number of requests, each to its end."""
         for _ in range(times):
             c = self.client(r)
             try:
@@ -54,7 +54,7 @@ class Told(Case):
             c.close()
 
     def counted(self, r):
-        """{reason: how many failed}, and of the others, as each of those that tell says."""
+        """{reason: number of failed requests}, with client errors and hidden failures, once all reports agree."""
         metrics = r.metrics()
         by_metrics = {n: metrics['grapevine_requests_failed_total{reason="%s"}' % n] for n in REASONS}
         by_metrics.update(client_errors=metrics["grapevine_requests_client_errors_total"],
@@ -84,7 +84,7 @@ class Told(Case):
             return len(made) == n and all(d["outcome"] for d in made) and made
         return [d["outcome"]["result"] for d in wait_for(all_ended, "their ends")]
 
-    def test_answers_that_are_cut_failed_though_their_status_is_200(self):
+    def test_cut_answers_count_as_failed_despite_status_200(self):
         r = self.router([self.e])
         self.do(r, "whole", 3)
         self.assertEqual(self.counted(r), {})
@@ -92,13 +92,13 @@ class Told(Case):
         self.do(r, "error event")  # and then [DONE], as vLLM 0.33 sends it: an error, and no end
         self.do(r, "cut", path=MESSAGES)
         self.assertEqual(self.counted(r), {"cut": 5})
-        self.assertEqual(r.metric('responses_total{class="5xx"}'), 0)  # nothing of it shows there
+        self.assertEqual(r.metric('responses_total{class="5xx"}'), 0)  # cut answers do not show there
         self.assertEqual(self.results(r, 8), ["ok"] * 3 + ["cut"] * 5)
         said = gvctl("status", admin=r.admin_port)[1]
         self.assertRegex(said, r"\nlast minute  \d+ requests, 5 failed \(5 cut\)\n")
         self.assertEqual(len(re.findall(r", cut\b", gvctl("decisions", admin=r.admin_port)[1])), 5)
 
-    def test_what_clients_do_stands_apart(self):
+    def test_client_errors_do_not_count_as_failed(self):
         r = self.router([self.e])
         self.do(r, "404", 2)
         self.do(r, "422")
@@ -114,7 +114,7 @@ class Told(Case):
         self.assertIn(" requests, 0 failed; 4 client errors, 1 abandoned by its client\n",
                       gvctl("status", admin=r.admin_port)[1])
 
-    def test_a_5xx_failed_and_one_that_a_retry_hid_did_not(self):
+    def test_a_5xx_counts_as_failed_unless_a_retry_succeeded(self):
         other = self.engine()
         other.handler = lambda asked: asked.send(answer_json({"choices": []}))
         r = self.router([self.e])
@@ -133,7 +133,7 @@ class Told(Case):
         both = [d["outcome"]["result"] for d in made if d["request"] == last["request"]]
         self.assertEqual(both, ["retried", "ok"])
 
-    def test_the_totals_of_figures_are_those_of_metrics(self):
+    def test_the_totals_of_figures_equal_those_of_metrics(self):
         """gvctl status and top add them up over routers."""
         usage = {"prompt_tokens": 100, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 64}}
         other = self.engine()
@@ -163,7 +163,7 @@ class Told(Case):
                      "prompt_tokens": prompt, "cached_tokens": cached}
             for e, errors, prompt, cached in ((self.e, 3, 0, 0), (other, 0, 100, 64))})
 
-    def test_a_full_queue_failed_whatever_its_status(self):
+    def test_a_full_queue_counts_as_failed_with_any_status(self):
         r = self.router([self.e], "--replica-requests-max", "1", "--queue-max", "1")
         held = [self.client(r) for _ in range(2)]
         for i, c in enumerate(held):
@@ -174,7 +174,7 @@ class Told(Case):
             c.close()
         self.assertEqual(self.counted(r), {"queue_full": 2})
 
-    def test_a_probe_of_a_router_that_is_not_ready_is_no_failed_request(self):
+    def test_a_probe_of_an_unready_router_does_not_count_as_failed(self):
         self.e.stop()
         r = self.router([self.e], wait_up=False)
         wait_for(lambda: self.client(r).ask("GET", "/health").status == 503, "not ready")
@@ -182,8 +182,8 @@ class Told(Case):
         self.do(r, "whole")
         self.assertEqual(self.counted(r), {"status_5xx": 1})
 
-    def test_usage_that_cannot_be_true(self):
-        """More cached tokens than the prompt has went into the metrics as they came."""
+    def test_impossible_usage_is_bounded(self):
+        """Before, an engine's report of more cached tokens than the prompt has went into the metrics unchanged."""
         def nonsense(asked):
             asked.send(answer_json({"choices": [{"message": {"content": "a"}}], "usage": {
                 "prompt_tokens": 100, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 1000000}}}))
@@ -199,7 +199,7 @@ class Told(Case):
 
 
 class Cluster(Clustered):
-    def test_nothing_falls_when_a_router_dies(self):
+    def test_totals_do_not_fall_when_a_router_dies(self):
         e = self.engine()
         e.handler = obey
         nodes = self.cluster(3, [e])
@@ -225,15 +225,15 @@ class Cluster(Clustered):
                 self.assertGreaterEqual(value, before[name][what])
         self.assertEqual(status()["last_minute"]["routers_counted"], 2)
 
-    def test_held_and_explain_are_of_the_same_moment(self):
-        """HELD was counted when the last request was weighed."""
+    def test_the_held_column_and_explain_agree(self):
+        """Before, HELD was counted when the router last scored a request."""
         sims = [self.sim("--output-tokens", "3")]
         nodes = self.cluster(3, sims)
         prompt = {"model": "sim", "messages": [{"role": "user", "content": "some words " * 2000}], "max_tokens": 3}
         self.assertEqual(self.client(nodes[0]).post(CHAT, prompt).status, 200)
 
         def same(r):
-            replica = r.admin("GET", "/replicas").json[0]  # first: explain would count it anew
+            replica = r.admin("GET", "/replicas").json[0]  # read first, because explain counts anew
             held = replica["cache"]["present_bytes"] / replica["learned"]["bytes_per_token"]
             told = r.admin("POST", "/explain", json.dumps(prompt).encode()).json
             cached = told["replicas"][0]["cached_tokens"]

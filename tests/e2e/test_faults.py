@@ -1,4 +1,4 @@
-"""The fault driver (`make faults`) in its short form: a few seconds, a few rows, nothing said of speed."""
+"""The fault driver (`make faults`) in its short form: a few seconds, a few rows, no check of speed."""
 
 import asyncio
 import os

@@ -36,7 +36,7 @@ class Fields(Case):
         passed = [(n, v) for n, v in asked.headers if n in {g.lower() for g, _ in given}]
         self.assertEqual(passed, [(n.lower(), v) for n, v in given])
 
-    def test_hop_by_hop_fields_stop_here(self):
+    def test_hop_by_hop_fields_are_not_forwarded(self):
         _, asked = self.ask([("Connection", "keep-alive, X-Mine, te"), ("Keep-Alive", "timeout=5"),
                              ("X-Mine", "secret"), ("TE", "trailers"), ("Upgrade", "h2c"),
                              ("Proxy-Authorization", "Basic x"), ("Proxy-Connection", "close"),
@@ -46,14 +46,14 @@ class Fields(Case):
             self.assertIsNone(asked.get(name), name)
         self.assertEqual(asked.get("x-yours"), "stays")
 
-    def test_connection_cannot_name_away_what_matters(self):
+    def test_the_connection_header_cannot_remove_essential_fields(self):
         _, asked = self.ask([("Connection", "host, content-length, authorization, x-forwarded-for"),
                              ("Authorization", "Bearer k")])
         self.assertEqual(asked.get("authorization"), "Bearer k")
         self.assertEqual(asked.get("x-forwarded-for"), "127.0.0.1")
         self.assertEqual(asked.get("host"), self.e.name)
 
-    def test_hop_by_hop_fields_of_the_engine_stop_here(self):
+    def test_hop_by_hop_fields_of_the_engine_are_not_forwarded(self):
         self.e.replies(answer(200, b"ok", [("Connection", "keep-alive, X-Internal"),
                                            ("X-Internal", "1"), ("Keep-Alive", "timeout=5"),
                                            ("Upgrade", "h2c"), ("X-Kept", "1"),
@@ -77,7 +77,7 @@ class Fields(Case):
         self.assertEqual(asked.get("x-forwarded-host"), "router.test")
         self.assertIsNone(asked.get("forwarded"))
 
-    def test_forwarding_fields_of_a_proxy_before_us_are_continued(self):
+    def test_forwarding_fields_of_a_proxy_in_front_are_extended(self):
         _, asked = self.ask([("X-Forwarded-For", "10.0.0.9"), ("X-Forwarded-Proto", "https"),
                              ("X-Forwarded-Host", "api.test"), ("Forwarded", "for=10.0.0.9")])
         self.assertEqual(asked.all("x-forwarded-for"), ["10.0.0.9, 127.0.0.1"])
@@ -104,7 +104,7 @@ class Fields(Case):
         self.assertEqual(asked.all("x-request-id"), ["abc-123"])
         self.assertEqual(got.all("x-request-id"), ["abc-123"])
 
-    def test_a_request_id_is_made_where_there_is_none(self):
+    def test_a_missing_request_id_is_generated(self):
         seen = set()
         for _ in range(5):
             got, asked = self.ask()
@@ -113,13 +113,13 @@ class Fields(Case):
             seen.add(got.get("x-request-id"))
         self.assertEqual(len(seen), 5)
 
-    def test_a_request_id_that_is_unsafe_is_replaced(self):
+    def test_an_unsafe_request_id_is_replaced(self):
         for bad in ("x" * 200, "a b", ""):
             got, asked = self.ask([("X-Request-Id", bad)])
             self.assertRegex(got.get("x-request-id"), "^[0-9a-f]{32}$")
             self.assertEqual(asked.all("x-request-id"), got.all("x-request-id"))
 
-    def test_the_engines_own_request_id_does_not_come_twice(self):
+    def test_the_engines_own_request_id_is_not_passed_on(self):
         self.e.replies(answer(200, b"", [("X-Request-Id", "engine")]))
         got, _ = self.ask([("X-Request-Id", "client")])
         self.assertEqual(got.all("x-request-id"), ["client"])
@@ -134,7 +134,7 @@ class Fields(Case):
         _, asked = self.ask([("traceparent", trace), ("tracestate", "a=1")])
         self.assertEqual((asked.get("traceparent"), asked.get("tracestate")), (trace, "a=1"))
 
-    def test_the_target_reaches_the_engine_as_it_came(self):
+    def test_the_target_reaches_the_engine_unchanged(self):
         c = self.client(self.r)
         c.send(b"GET /a%20b/../c?q=1&q=%7a?& HTTP/1.1\r\nHost: Api.Test:99\r\n\r\n")
         c.read()
@@ -142,19 +142,19 @@ class Fields(Case):
         self.assertEqual(asked.get("x-forwarded-host"), "Api.Test:99")
         self.assertEqual(asked.target, "/a%20b/../c?q=1&q=%7a?&")
 
-    def test_the_replica_is_named_to_the_client(self):
+    def test_the_answer_names_the_replica(self):
         got, _ = self.ask()
         self.assertEqual(got.get("x-grapevine-replica"), self.e.name)
 
-    def test_the_replica_is_not_named_when_that_is_off(self):
+    def test_without_the_replica_header_the_answer_names_no_replica(self):
         for flag in (["--no-replica-header"], ["--replica-header=off"]):
             r = self.router([self.e], "--other-paths", "pass", *flag)
             self.assertIsNone(r.get("/a").get("x-grapevine-replica"), flag)
 
 
 class Addresses(Case):
-    """A port of [::] has IPv4 clients under addresses of IPv6 (::ffff:127.0.0.1). They are named, counted and
-    allowed by the ones that they have."""
+    """A port on [::] sees IPv4 clients under IPv6 addresses (::ffff:127.0.0.1). The router names, counts and allows
+    them by their IPv4 addresses."""
 
     def setUp(self):
         super().setUp()
@@ -180,7 +180,7 @@ class Addresses(Case):
                 c.close()
         self.assertEqual({e["client"] for e in r.events("request")}, {HOST, "::1"})
 
-    def test_balancers_are_known_by_ipv4(self):
+    def test_balancers_are_matched_by_ipv4_address(self):
         r = self.dual("--proxy-protocol", "on", "--proxy-protocol-from", "127.0.0.0/8")
         for said in ("TCP4 192.0.2.9 127.0.0.1", "TCP6 ::ffff:192.0.2.9 ::1"):
             c = self.client(r).send("PROXY %s 1 2\r\n" % said)
@@ -222,10 +222,10 @@ class HalfClosed(Case):
             self.assertTrue(gone.wait(LIMIT))
         return got
 
-    def test_it_is_gone(self):
+    def test_a_half_closed_client_counts_as_gone(self):
         self.assertEqual(self.answered("gone", False), b"")
 
-    def test_it_gets_its_answer(self):
+    def test_a_half_closed_client_gets_its_answer(self):
         got = self.answered("answer", False)
         self.assertTrue(got.startswith(b"HTTP/1.1 200") and got.endswith(b"ok"), got)
         got = self.answered("answer", True)

@@ -179,7 +179,7 @@ class Strict(Case):
                 self.assertTrue(c.is_closed())
         self.assertEqual(self.e.requests, [])
 
-    def test_a_second_request_that_is_refused_comes_after_the_first_answer(self):
+    def test_the_refusal_of_a_second_request_follows_the_first_answer(self):
         c = self.client(self.r)
         c.send(request("GET", "/one") + b"GET /two HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n")
         self.assertEqual(c.read().status, 200)
@@ -187,7 +187,7 @@ class Strict(Case):
         self.assertTrue(c.is_closed())
         self.assertEqual([a.path for a in self.e.requests], ["/one"])
 
-    def test_what_is_unusual_but_clear_passes(self):
+    def test_unusual_but_unambiguous_heads_pass(self):
         for name, data, path in (
                 ("empty lines before the request", b"\r\n" + GET + b"\r\n", "/x"),
                 ("absolute target", b"GET http://a/y HTTP/1.1\r\nHost: a\r\n\r\n", "/y"),
@@ -221,7 +221,7 @@ class Strict(Case):
         c.send(b"\r\n\r\n" + request("GET", "/v1/models"))
         self.assertEqual(c.read().status, 200)
 
-    def test_half_a_request_and_then_the_end_reaches_no_engine(self):
+    def test_an_incomplete_request_reaches_no_engine(self):
         whole = request("POST", "/v1/chat/completions", b'{"model":"m","messages":[]}')
         for n in (1, 10, len(whole) - 28, len(whole) - 1):
             c = self.client(self.r)
@@ -231,11 +231,11 @@ class Strict(Case):
         self.assertEqual(self.e.requests, [])
         self.assertEqual(self.r.get("/x").status, 200)
 
-    def test_many_heads_of_random_damage_never_hurt(self):
+    def test_many_randomly_damaged_heads_do_no_harm(self):
         """A small fuzz with a fixed seed: every answer is HTTP, the router lives."""
         import random
         rng = random.Random(7)
-        # Its own: an engine may hear of a request that was left behind only when this test is over.
+        # Not the shared router: an abandoned request may reach the engine only after this test.
         r = self.keep(Router([self.keep(Engine())], "--other-paths", "pass"))
         seeds = [d for d, _ in REFUSED.values() if len(d) < 400]
         seeds.append(request("POST", "/v1/chat/completions",
@@ -311,14 +311,14 @@ class Order(Case):
         self.assertEqual(got.get("connection"), "close")
         self.assertTrue(c.is_closed())
 
-    def test_what_follows_a_closing_request_is_ignored(self):
+    def test_data_after_a_closing_request_is_ignored(self):
         c = self.client(self.r)
         c.send(request("GET", "/a", headers=[("Connection", "close")]) + request("GET", "/b"))
         self.assertEqual(c.read().body, b"/a ")
         self.assertTrue(c.is_closed())
         self.assertEqual([a.path for a in self.e.requests], ["/a"])
 
-    def test_http_1_0_closes_unless_it_asks_to_stay(self):
+    def test_http_1_0_closes_unless_keep_alive_is_requested(self):
         c = self.client(self.r)
         got = c.ask("GET", "/a", version="1.0")
         self.assertEqual((got.status, got.body, got.get("connection")), (200, b"/a ", "close"))

@@ -1,5 +1,5 @@
-"""The bench of gossip measures real nodes: they start, and what it finds is right. It had crashed at the start of each node for
-weeks, as no test ran it."""
+"""The gossip bench measures real nodes: they start, and its results are right. Before this test the bench crashed at
+the start of each node for weeks."""
 
 import subprocess
 import unittest
@@ -8,7 +8,7 @@ from lib import LIMIT, binary
 
 
 class GossipBench(unittest.TestCase):
-    def test_what_it_measures_is_right(self):
+    def test_the_gossip_bench_finds_no_wrong_result(self):
         p = subprocess.run([binary("tests/bench/gossip-bench"), "--quick", "--rounds", "1", "reconcile", "killed"],
                            capture_output=True, text=True, timeout=5 * LIMIT)
         self.assertEqual((p.returncode, p.stderr), (0, ""), p.stdout)

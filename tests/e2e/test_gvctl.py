@@ -15,9 +15,9 @@ from lib_cluster import gvctl
 from test_shadow import ASKED_OF_GVCTL
 
 NODE = {"ready": True, "registry": "1", "whole_index": "2", "poison": "4", "reports": "5", "index": []}
-# Made of several calls, or of none (test_gvctl_live.py, test_gvctl_completion.py, test_gvctl_convert.py, test_cluster_keys.py).
+# Commands of several calls, or of none (test_gvctl_live.py, test_gvctl_completion.py, test_gvctl_convert.py, test_cluster_keys.py).
 OTHERS = {"status", "top", "key", "keygen", "completion", "convert", "help", "version"}
-# Command -> method, target, an answer, what it makes of that, and what is more in a wide table.
+# Command -> method, target, an answer, the output, and the extra columns of a wide table.
 SHOWN = {
     ("replicas",): ("GET", "/replicas", [
         {"name": "a:1", "health": "up", "why": "", "engine": "vllm", "sources": ["settings"], "chosen": 7,
@@ -106,7 +106,7 @@ SHOWN = {
     ("reset-cache",): ("POST", "/reset-cache", {"replicas": [{"status": 200}]}, [r"^1 of 1 replica emptied its cache\n$"]),
     ("forget", "00ff"): ("DELETE", "/poison?hash=00ff", {"ok": True}, [r"^request 00ff is no longer refused: "]), ("forget-member", "r3"): ("DELETE", "/members?member=r3", {"nodes": {}}, [r"^router r3 is no longer shown\n$"]),
 }
-# Command -> method, target, an answer that is no JSON, what --json makes of it.
+# Command -> method, target, an answer that is no JSON, the output of --json.
 TEXTS = {
     ("ready",): ("/readyz", b"ready\n", None),
     ("alive",): ("/healthz", b"ok\n", {"alive": True}),
@@ -177,7 +177,7 @@ def read_yaml(text):
 
 
 def on_terminal(args, environment):
-    """The output of gvctl where it is a terminal."""
+    """gvctl's output on a terminal."""
     ours, theirs = pty.openpty()
     p = subprocess.Popen([binary("gvctl"), *args], stdout=theirs, stderr=subprocess.DEVNULL,
                          env={"PATH": os.environ["PATH"], "TERM": "xterm", **environment})
@@ -205,7 +205,7 @@ class Gvctl(Case):
         return gvctl(*command, admin=self.port.port, **how)
 
     def fails(self, command, says, *words):
-        """It exits with 1, and says why and what to do next on stderr alone."""
+        """gvctl exits with 1, and says only on stderr why and what to do next."""
         status, out, err = self.ask(*command, says=says)
         self.assertEqual((status, out), (1, ""), (command, says, err))
         self.assertRegex(err, r"^gvctl: .*\n")
@@ -216,7 +216,7 @@ class Gvctl(Case):
         """The command's last request; commands that change something look at the replicas first."""
         return [(a.method, a.target) for a in self.port.requests][-1]
 
-    def test_each_command_asks_and_shows(self):
+    def test_each_command_sends_its_call_and_shows_the_answer(self):
         status, text, _ = gvctl("--help")
         named = set(re.findall(r"(?m)^  ([a-z]\S*)", text)) - OTHERS
         self.assertEqual((status, named), (0, {c[0] for c in EVERY}), "every command is tried here")
@@ -231,7 +231,7 @@ class Gvctl(Case):
                 status, out, err = self.ask(*command, *args, says=answer_json(said), stdin=b'{"model":"m"}')
                 self.assertEqual((status, json.loads(out), err), (0, said, ""), command)
 
-    def test_what_is_no_json_becomes_some(self):
+    def test_text_answers_become_json(self):
         for command, (target, said, told) in TEXTS.items():
             status, out, err = self.ask(*command, says=answer(200, said))
             self.assertEqual((status, out, err, self.asked()), (0, said.decode(), "", ("GET", target)))
@@ -244,7 +244,7 @@ class Gvctl(Case):
             self.assertEqual((status, json.loads(out), err), (int(code != 200), {"ready": code == 200}, ""))
             self.assertEqual(self.asked(), ("GET", "/readyz?format=json"))
 
-    def test_yaml_says_the_same(self):
+    def test_yaml_output_equals_json_output(self):
         """As a reader of YAML reads it: libyaml's words for on, off, nothing and numbers stay text."""
         odd = ["true", "no", "~", "null", "1", "1.5", "0x1f", "1e3", "2026-01-01", "a: b", "a #b", "- a", "x:", " a",
                "a ", "", "[a]", "'a'", '"a"', "a\nb", "\u00e4\u2028", "%a", "@a", "a,b", "http://a:1/", ".5", "+1"]
@@ -254,13 +254,13 @@ class Gvctl(Case):
         self.assertEqual((status, err), (0, ""))
         self.assertEqual(read_yaml(out), said)
 
-    def test_names_alone(self):
+    def test_output_name_prints_names_only(self):
         for command, out in ((("replicas",), "a:1\nb:2\nd:4\ne:5\nf:6\ng:7\nc:3\n"), (("members",), "r1\nr2\nr3\n"), (("poison",), "00ff\n")):
             self.assertEqual(self.ask(*command, "-o", "name", says=answer_json(SHOWN[command][2])), (0, out, ""))
         self.assertEqual(self.ask("queue", "-o", "name", says=answer_json(SHOWN[("queue",)][2])),
                          (2, "", "gvctl: queue has no output name: table, wide, json or yaml\n"))
 
-    def test_each_column_of_an_explanation_is_explained(self):
+    def test_verbose_explain_describes_each_column(self):
         """-v explained nothing."""
         plain, more = (self.ask("explain", *v, says=answer_json(SHOWN[("explain",)][2]), stdin=b"{}")[1] for v in ((), ("-v",)))
         heads = re.sub(" s(?= |$)", "", re.search("(?m)^ *REPLICA +(.*)$", more)[1])
@@ -270,8 +270,8 @@ class Gvctl(Case):
             self.assertNotIn(head + ": ", plain)
         self.assertIn("\ncost = queue + ", more)
 
-    def test_where_nothing_may_be_chosen_the_reasons_stay(self):
-        """With all drained they were dropped, and it exited with 0."""
+    def test_explain_shows_reasons_if_no_replica_can_be_chosen(self):
+        """With all replicas drained the reasons were dropped, and gvctl exited with 0."""
         said = {"policy": "cache_aware", "model": "m", "error": "no replica can be chosen now",
                 "left_out": [{"replica": "a:1", "why": "draining: by an operator"}]}
         status, out, err = self.ask("explain", says=answer_json(said), stdin=b"{}")
@@ -285,7 +285,7 @@ class Gvctl(Case):
             self.assertEqual((status, err), (expected, ""))
             self.assertIn("r1: no replica can be chosen now\n- a:1  draining: by an operator\n", out)
 
-    def test_a_choice_that_is_down_is_no_choice_like_others(self):
+    def test_explain_marks_a_last_resort_choice_that_is_down(self):
         said = dict(SHOWN[("explain",)][2], last_resort="down: its port refuses connections")
         words = "a:1 is down too (its port refuses connections): the router would try it as a last resort (when-all-down: try).\n"
         self.assertIn("- c:3  it is down\n" + words, self.ask("explain", says=answer_json(said), stdin=b"{}")[1])
@@ -295,7 +295,7 @@ class Gvctl(Case):
             out = self.ask("explain", "--all", says=answer_json({"nodes": {"r1": one}}), stdin=b"{}")[1]
             self.assertIn("r1: a:1 is down%s (its port" % too, out)
 
-    def test_a_burst_does_not_fill_the_screen(self):
+    def test_explain_shortens_repeated_remarks(self):
         rows = [{"replica": "e-%d:1" % i, "cost_s": 1, "followers": 8 if i else 0} for i in range(64)]
         out = self.ask("explain", "-", says=answer_json(dict(SHOWN[("explain",)][2], replicas=rows)), stdin=b"{}")[1]
         self.assertEqual(out.count("8 other requests with that prefix"), 4, out)
@@ -324,7 +324,7 @@ class Gvctl(Case):
             out = on_terminal(["--admin", self.port.url, "members"], environment)
             self.assertEqual("\033[32malive" in out, coloured, out)
 
-    def test_changes_say_what_is_so(self):
+    def test_changes_report_their_result(self):
         for command, said, words in (
                 (("add", "a:1"), {"ok": True, "already": True}, "a:1 is already a replica"),
                 (("add", "a:1"), {"ok": True, "waits": True}, "a:1 is added but not used yet"),
@@ -340,7 +340,7 @@ class Gvctl(Case):
             self.assertIn(words, out)
 
     def scripts(self, replicas):
-        """Asked for the replicas it answers these, one after another; anything else is done."""
+        """The admin port answers GET /replicas with these, one after another, and any other call with success."""
         left = list(replicas)
 
         def handler(asked):
@@ -354,7 +354,7 @@ class Gvctl(Case):
         return {"name": name, "health": health, "load": {"requests": requests, "requests_of_others": others},
                 "models": {"names": list(models), "count": len(models)}}
 
-    def test_the_last_of_a_model_is_warned_of(self):
+    def test_taking_out_a_models_last_replica_logs_a_warning(self):
         two = [self.replica("a:1", models=["m", "n"]), self.replica("b:2", models=["m"]),
                self.replica("c:3", models=["n"], health="down")]
         for command, name, replicas, warning in (
@@ -371,13 +371,13 @@ class Gvctl(Case):
             else:
                 self.assertIn("gvctl: warning: " + warning, err)
 
-    def test_what_still_runs_is_told(self):
+    def test_drain_and_remove_report_requests_in_flight(self):
         self.scripts([[self.replica("a:1", 2, 1), self.replica("a:10", 9), self.replica("a:1@3", 4)]])
         for command in ("drain", "remove"):
             self.assertIn("; 7 requests are still in flight there (1 from other routers)\n", self.ask(command, "a:1")[1])
         self.assertIn("; 4 requests are still in flight", self.ask("drain", "a:1@3")[1])
 
-    def test_a_drain_waits_until_nothing_is_under_way_anywhere(self):
+    def test_drain_wait_ends_when_no_router_has_requests_in_flight(self):
         other = self.replica("b:2", 5)
         looks = [[self.replica("a:1", 2, 1), other], [self.replica("a:1", 0, 1), other],
                  [self.replica("a:1", 0, 0), other], [self.replica("a:1", 0, 1), other], [self.replica("a:1"), other]]
@@ -389,7 +389,7 @@ class Gvctl(Case):
         self.assertEqual((asked[1], asked.count("/drain?replica=a:1")), ("/drain?replica=a:1", 1))
         self.assertGreater(asked.count("/replicas"), len(looks) + 2, "it looks again before it believes")
 
-    def test_a_router_that_joins_is_asked_again_by_who_waits(self):
+    def test_drain_wait_retries_at_a_joining_router(self):
         why = "This router is joining the cluster and has not copied its state yet: ask again in a moment."
         left = [2]
 
@@ -408,13 +408,13 @@ class Gvctl(Case):
         self.assertEqual((status, err), (0, ""), out)
         self.assertEqual([a.target for a in self.port.requests].count("/drain?replica=a:1"), 3)
 
-    def test_a_drain_gives_up(self):
+    def test_drain_wait_gives_up_after_its_timeout(self):
         self.scripts([[self.replica("a:1", 2, 1), self.replica("b:2")]])
         status, out, err = self.ask("drain", "a:1", "--wait", "--timeout", "1")
         self.assertEqual((status, out), (1, ""))
         self.assertIn("gave up after 1 s: 3 in flight at a:1, 1 of them from other routers; it still drains", err)
 
-    def test_another_port_is_named(self):
+    def test_a_wrong_port_is_recognised_and_named(self):
         for says, words in ((answer(404, b"{}", (("x-grapevine-reason", "path"),)),
                              "is the client port of a router\n       The admin port is 9090 by default"),
                             (answer(200, b"{}", (("x-grapevine-replica", "a:1"),)), "is the client port of a router"),
@@ -424,7 +424,7 @@ class Gvctl(Case):
         for command in (("replicas",), ("events",), ("status",)):  # Prometheus, which names itself nowhere
             self.fails(command, answer(404, b"404 page not found\n"), "is not a router: it answers 404\n       Set --admin to a router's")
 
-    def test_the_name_of_a_router_is_no_replica(self):
+    def test_draining_a_router_by_name_is_refused_with_advice(self):
         def handler(asked):
             asked.read_body()
             asked.send(answer_json({"members": [{"name": "r3"}]}) if asked.target == "/members" else
@@ -456,7 +456,7 @@ class Gvctl(Case):
         return [json.loads(line) for line in out.splitlines()], err.decode(), asked
 
     def test_decisions_are_followed(self):
-        """Each once, in the order in which they end, over a restart of the router and a moment without one."""
+        """Each decision is shown once, in the order of requests' ends, over a restart of the router and a gap."""
         def one(number, change):
             return {"id": number, "change": change, "choice": "a:1", "why": "cold", "outcome": {"end": "ok", "status": 200}}
         told, err, asked = self.follows("decisions", [
@@ -470,7 +470,7 @@ class Gvctl(Case):
                    "that router has an older version without decisions")
 
     def test_events_are_followed(self):
-        """One that happens again is shown again."""
+        """An event that happens again is shown again."""
         told, err, asked = self.follows("events --local", [
             (1, 0, []), (1, 5, [{"id": 1, "change": 5, "count": 1}]), (1, 6, [{"id": 1, "change": 6, "count": 2}])])
         self.assertEqual([(e["id"], e["count"]) for e in told], [(1, 1), (1, 2)])
@@ -509,7 +509,7 @@ class Gvctl(Case):
             self.assertIn("not told" if not form else '"grapevine": null', out)
         self.assertIn("is not one that this command can show", self.ask("version", says=answer(200, b"nginx"))[2])
 
-    def test_what_it_sends_along(self):
+    def test_token_session_and_body_are_sent(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "token")
             with open(path, "w") as f:
@@ -520,13 +520,13 @@ class Gvctl(Case):
         self.assertEqual((asked.get("authorization"), asked.get("x-grapevine-session"), asked.body),
                          ("Bearer sesame", "kim", b"a body"))
 
-    def test_nobody_listens(self):
+    def test_a_refused_connection_is_explained(self):
         for command in EVERY + [("status",), ("top",)]:
             status, out, err = gvctl(*command, admin=closed_port())
             self.assertEqual((status, out), (1, ""), command)
             self.assertIn("Connection refused\n       Is grapevine running? Set --admin", err)
 
-    def test_nobody_answers(self):
+    def test_a_timeout_is_explained(self):
         for accepts in (True, False):  # the kernel takes the connection, and it is read or not
             if accepts:
                 self.port.handler = lambda asked: asked.sock.recv(1)
@@ -540,7 +540,7 @@ class Gvctl(Case):
                 self.assertEqual((status, out), (1, ""))
                 self.assertIn("did not answer within 1 s\n       --timeout SECONDS waits longer.", err)
 
-    def test_an_answer_that_ends_before_its_end_is_none(self):
+    def test_a_truncated_answer_is_an_error(self):
         """The first half of /metrics was shown with exit 0: a check behind a pipe believed it."""
         whole_answers = {c: answer_json(row[2]) for c, row in SHOWN.items()}
         whole_answers.update({c: answer(200, row[1]) for c, row in TEXTS.items()})
@@ -549,13 +549,13 @@ class Gvctl(Case):
                 self.fails(command, whole[:cut], "was cut off", "Set --admin to its admin-listen address")
             self.fails(command, b"", "the peer has closed", "Set --admin to its admin-listen address")
 
-    def test_what_is_no_http(self):
+    def test_an_answer_that_is_not_http_is_an_error(self):
         for said in (b"SSH-2.0-OpenSSH_9.2\r\n", b"220 mail ESMTP\r\n\r\n", bytes(range(256)), b"\0" * 100000):
             for command in (("replicas",), ("ready",), ("convergence",)):
                 self.fails(command, said, "cannot be read: the input is malformed", "Is that grapevine's admin port")
 
-    def test_other_json_and_none(self):
-        """It ended with 1 and not a word."""
+    def test_unexpected_and_missing_json_never_crash_gvctl(self):
+        """Before, gvctl exited with 1 and no message."""
         for command in TABLES:
             for said in (answer(200, b"<html>"), answer(200, b""), answer(200, b'{"a":'), answer_json(7), answer_json(None),
                          answer_json({"a": []} if command[0] in ("replicas", "sources", "poison") else [])):
@@ -566,14 +566,14 @@ class Gvctl(Case):
                 status, _, err = self.ask(*command, says=answer_json(said))
                 self.assertIn(status, (0, 1), (command, said, err))
 
-    def test_a_refusal_is_told_in_its_words(self):
+    def test_a_refusals_message_is_shown(self):
         for command in EVERY:
             self.fails(command, answer_json({"error": {"message": "Bring a token: --token-file."}}, 401),
                        "gvctl: Bring a token: --token-file. (401)")
             self.fails(command, answer(503, b"joining: wait\n"), "gvctl: 503: joining: wait")
             self.fails(command, answer(500, b""), "gvctl: 500: an answer without a word")
 
-    def test_it_is_told_how_it_is_used(self):
+    def test_usage_errors_are_explained(self):
         for command, word in (((), "usage: gvctl"), (("typo",), 'no command "typo"; '), (("replica",), "did you mean replicas?"),
                               (("drain",), "drain takes one argument, HOST:PORT; see gvctl help drain"),
                               (("replicas", "a:1"), "replicas takes no argument"),

@@ -24,7 +24,7 @@ class Check(Case):
     def check(self, *args):
         return gvctl("status", "--check", *args, admin=self.port.port)
 
-    def test_the_exit_status_is_that_of_the_worst(self):
+    def test_the_exit_status_is_that_of_the_worst_problem(self):
         for items, status in (([], 0), ([item("grey")], 0), ([item("amber"), item("grey")], 3), ([item("red"), item("amber")], 1)):
             admin_port(self.port, "r1", attention=items)
             code, out, err = self.check()
@@ -42,7 +42,7 @@ class Check(Case):
         self.assertTrue(self.check()[1].startswith("problems     none\nrouter "))
 
     def test_many_dead_replicas_are_folded(self):
-        """Each took two lines: thirty of them hid all else."""
+        """Before, each took two lines: thirty dead replicas hid all else."""
         dead = [item("amber", about="e%d" % i, what="replica e%d is down" % i) for i in range(17)]
         rest = [item("amber", "router_gone", "r2", "router r2 is gone")]
         admin_port(self.port, "r1", attention=dead + rest)
@@ -54,12 +54,12 @@ class Check(Case):
         admin_port(self.port, "r1", attention=dead[:5])
         self.assertNotIn(" more: ", self.check()[1])
 
-    def test_an_older_router_does_not_say_that_all_is_well(self):
+    def test_an_older_router_reports_no_verdict(self):
         admin_port(self.port, "r1")
         self.assertNotIn("problems", self.check()[1])
         self.assertEqual(json.loads(self.check("--json")[1])["attention"], {"worst": "unknown", "more": 0, "items": []})
 
-    def test_clients_of_another_router_that_fail(self):
+    def test_failures_at_another_router_are_reported(self):
         other = self.engine()
         members = [{"name": "r1", "state": "alive", "self": True, "admin": self.port.name},
                    {"name": "r2", "state": "alive", "self": False, "admin": other.name}]
@@ -71,7 +71,7 @@ class Check(Case):
         self.assertIn("red          overload: 3 of 100 requests were refused in the last minute at router r2, as the queue was full\n", out)
         self.assertEqual([x["severity"] for x in json.loads(self.check("--json")[1])["attention"]["items"]], ["red", "red", "amber"])
 
-    def test_routers_that_differ_each_time(self):
+    def test_routers_that_keep_differing_are_reported(self):
         admin_port(self.port, "r1", [{"name": "r1", "state": "alive", "self": True, "admin": self.port.name}], attention=[])
         rest, asked = self.port.handler, []
 
@@ -91,7 +91,7 @@ class Check(Case):
         self.port.handler = lambda call: handler(call, lambda: len(asked) < 7)
         self.assertEqual(self.check()[0], 0)
 
-    def test_what_cannot_be_asked_and_a_wrong_command_line(self):
+    def test_an_unreachable_router_and_a_wrong_command_line(self):
         self.port.refuse()
         self.assertEqual(self.check()[0], 1)
         self.assertEqual(gvctl("replicas", "--check", admin=self.port.port)[0], 2)
@@ -106,8 +106,8 @@ class Cluster(Clustered):
     def items(self, router):
         return {(x["kind"], x["about"]): x["severity"] for x in router.admin("GET", "/attention").json["items"]}
 
-    def test_a_router_that_is_killed_and_one_that_leaves(self):
-        """A killed one was no problem of the network; one that left is none at all."""
+    def test_a_killed_router_is_a_problem_and_a_leaving_router_is_not(self):
+        """A killed router is a problem, but not of the network; a router that left is no problem."""
         sim = self.sim()
         one, two, three = self.cluster(3, [sim])
         wait_for(lambda: self.items(one) == {}, "nothing to see")
@@ -129,8 +129,8 @@ class Cluster(Clustered):
         wait_for(lambda: self.items(one) == {("router_old", "r3"): "grey"}, "a successor")
         self.assertEqual(self.status(one)[0], 0)
 
-    def test_clients_with_a_wrong_key(self):
-        """A 401 is the client's own error, so nothing said that a key was changed."""
+    def test_clients_with_a_wrong_key_are_reported(self):
+        """A 401 is the client's own error, so before, nothing reported that a key was changed."""
         one = self.node("r1", [self.engine(models=["sim"]).replies(answer(401, b"{}"))])
         self.assertEqual(self.client(one).post("/v1/chat/completions", CHAT).status, 401)
         wait_for(lambda: ("clients_key", "r1") in self.items(one), "clients without a key")

@@ -59,7 +59,7 @@ class Shells(Case):
         return words(p.stdout)
 
     def have(self, shell):
-        """Its scripts are in files, where it looks for them."""
+        """Installs the scripts where the shell looks for them."""
         if not shutil.which(shell):
             self.skipTest("%s is not installed" % shell)
         for program in ("gvctl", "grapevine"):
@@ -137,7 +137,7 @@ class Completion(Shells):
         self.assertEqual(set(self.in_bash("grapevine --", program="grapevine")),
                          set(re.findall(r"(?m)^  (?:-., )?(--[a-z-]+)", help_text)))
 
-    def test_zsh_loads_it(self):
+    def test_zsh_loads_the_script(self):
         if not shutil.which("zsh"):
             self.skipTest("zsh is not installed")
         for program in ("gvctl", "grapevine"):
@@ -170,7 +170,7 @@ class Completion(Shells):
         self.assertEqual(self.in_fish("grapevine --log-level d", "grapevine"), ["debug"])
 
     def test_each_script_is_whole(self):
-        """Here no shell is needed: all commands and options, each line with even quotes, and nothing left of a template."""
+        """Needs no shell: all commands and options, each line with even quotes, and nothing left of a template."""
         helps = {"gvctl": "".join(gvctl("help", c)[1] for c in self.commands()),
                  "grapevine": subprocess.run([binary("grapevine"), "--help"], capture_output=True, text=True).stdout}
         for program, text in helps.items():
@@ -184,7 +184,7 @@ class Completion(Shells):
                     quotes = re.sub(r"'\\''|\\'", "", line.partition(" # ")[0]).count("'")
                     self.assertEqual(quotes % 2, 0, line)
 
-    def test_what_is_no_shell(self):
+    def test_unknown_shells_are_refused(self):
         for args in (("csh",), ("bash", "--for", "nginx"), ("zsh", "--for", "option"), ("x" * 200,)):
             status, out, err = gvctl("completion", *args)
             self.assertEqual((status, out), (2, ""))

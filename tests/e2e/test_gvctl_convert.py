@@ -126,7 +126,7 @@ class Converts(unittest.TestCase):
                 given += "cluster-key-file: %s\n" % key
             p = subprocess.run([binary("grapevine"), "--config", self.file("out.yaml", given), "--check-config"],
                                capture_output=True, text=True)
-            # Files of certificates that it names are opened last, and are not here.
+            # Certificate files that the settings name are opened last, and do not exist here.
             if not (p.returncode == 2 and "No such file or directory" in p.stderr):
                 said = re.sub(r'\{.*"event":"cluster_key_held".*\n', "", p.stderr)
                 self.assertEqual((p.returncode, said), (0, ""), out)
@@ -139,7 +139,7 @@ class Convert(Converts):
             self.assertEqual(f.read(), gvctl("convert", "--print-page")[1], "make docs")
 
     def test_every_setting_that_a_row_names_exists(self):
-        """HAProxy's too, of which no input takes every row: gvctl aborts at a setting that there is not."""
+        """Also for HAProxy's rows, which no single input covers: gvctl aborts at a setting that does not exist."""
         p = subprocess.run([binary("grapevine"), "--print-options-markdown"], capture_output=True, text=True, check=True)
         known = set(re.findall(r"^- `([a-z-]+)` \(", p.stdout, re.M))
         with open(PAGE) as f:
@@ -153,8 +153,8 @@ class Convert(Converts):
             rows = {row[0] for row in tables()[router]}
             self.assertEqual(sorted(set(flags.split()) - rows), [], router)
 
-    def test_every_row_of_every_table(self):
-        """All at once, beside a worker: the result is in the output, or the reason for none."""
+    def test_every_row_of_every_table_is_converted(self):
+        """All flags at once, with a worker: the output has each result, or the reason why there is none."""
         for router, rows in tables().items():
             if router == "haproxy":
                 continue
@@ -204,8 +204,8 @@ class Convert(Converts):
             self.assertIn("gvctl: converted %s: " % router, err)
             self.assertIn("--tls-cert-path: unknown flag; a flag of smg with this name sets tls-cert", out)
 
-    def test_a_mesh_is_a_cluster(self):
-        """Six flags of it were not known here."""
+    def test_mesh_flags_become_cluster_settings(self):
+        """Before, six mesh flags were unknown."""
         line = ("--enable-mesh", "--mesh-server-name", "node1", "--mesh-host", "0.0.0.0", "--mesh-advertise-host", "10.0.0.11",
                 "--mesh-port", "39527", "--mesh-peer-urls", "10.0.0.12:39527", "grpc://[fd00::3]:39527",
                 "--worker-urls", "http://10.1.0.1:8000", "--host", "0.0.0.0", "--port", "8000")
@@ -248,8 +248,8 @@ class Convert(Converts):
         got = self.convert("--strict", "--", "vllm-router", "--worker-urls", "http://a:1", "--policy", "sticky_least_loaded")[0]
         self.assertEqual(got["policy"], "session")
 
-    def test_an_engine_is_no_router(self):
-        """--served-model-name was taken for SMG's: the router beside the engine was not looked at."""
+    def test_an_engines_command_line_is_not_converted(self):
+        """Before, --served-model-name was taken for a flag of SMG, and the router next to the engine was ignored."""
         manifest = """
 services:
   engine:
@@ -419,7 +419,7 @@ backend engines
         self.assertIn("gvctl: by hand: server: maxconn: replica-requests-max is one value for all replicas", err)
         self.assertIn("gvctl: by hand: server: weight 200: weights end at 100", err)
 
-    def test_what_is_lost_is_told(self):
+    def test_lost_settings_are_reported(self):
         line = ("--worker-urls", "http://a:1", "--pd-disaggregation", "--no-such-flag", "x", "--retry-max-retries", "many")
         for strict, status in (((), 0), (("--strict",), 1)):
             got, out, err = self.convert("--from", "smg", *strict, "--", *line, exits=status)
@@ -431,8 +431,8 @@ backend engines
             self.assertIn("#   --retry-max-retries: set retries-max: the value many is invalid: ", out)
         self.convert("--strict", "--from", "smg", "--", "--worker-urls", "http://a:1")
 
-    def test_what_is_by_hand_is_told(self):
-        """It was counted and not named, or named and not counted; --strict went by."""
+    def test_settings_to_make_by_hand_are_reported(self):
+        """Before, such settings were counted but not named, or named but not counted, and --strict passed."""
         key = ("--", "vllm-router", "--worker-urls", "http://a:1", "--api-key", "sekret", "--api-key", "other")
         picker = "kind: EndpointPickerConfig\nplugins:\n- type: prefix-cache-scorer\n- type: max-score-picker\n"
         for args, stdin, counts, told in (
@@ -448,7 +448,7 @@ backend engines
             self.assertIn("\n# Set by hand:\n#   %s" % told, out)
             self.assertEqual(gvctl("convert", "--strict", *args, stdin=stdin.encode()), (1, out, err))
 
-    def test_what_does_not_fit_together_is_told(self):
+    def test_conflicting_settings_are_reported(self):
         got, out, err = self.convert("--", "vllm-router", "--worker-urls", "http://a:1", "--port", "9090")
         self.assertEqual((got["listen"], got["admin-listen"]), ("127.0.0.1:9090", "127.0.0.1:9091"))
         for args, words in ((("--worker-urls", "http://a:1", "--port", "1", "--prometheus-port", "1"), "want another port than that of listen"),
@@ -457,7 +457,7 @@ backend engines
             self.assertEqual(status, 0)
             self.assertRegex(out, "#   all settings: .*" + words)
 
-    def test_what_is_no_router(self):
+    def test_input_of_no_known_router_is_refused(self):
         for args, stdin, words in ((("--", "nginx", "-g", "daemon off;"), b"", "cannot recognise a router in the command line"),
                                    ((), b"a: b\n", "cannot recognise a router in standard input: name it with --from"),
                                    ((), b"", "router in standard input"),

@@ -297,7 +297,7 @@ class HAProxy(Converts):
                   "server: rise: one good health check brings a replica back",
                   "http-check expect: health-statuses: the statuses of a healthy replica; the body does not count")
 
-    def test_half_of_a_file_is_not_converted(self):
+    def test_a_file_above_1_mib_is_not_converted(self):
         with tempfile.NamedTemporaryFile("w") as f:
             f.write(DEBIAN + "# more\n" * 200000)
             f.flush()
@@ -373,8 +373,8 @@ backend e
         self.says(out, "server: the servers of large, small, site became one set of replicas: remove those that are no engines. "
                   "The router asks each engine for its models", "bind: *:80 is left out: the router has one client address, *:443")
 
-    def test_http_2_is_named(self):
-        """alpn h2 of a bind line was passed over, and of a server it was not needed."""
+    def test_http_2_is_reported(self):
+        """Before, alpn h2 was ignored on a bind line and counted as not needed on a server line."""
         two = "HTTP/2 is not supported: a proxy in front must speak HTTP/1.1 to the router"
         both = "bind: alpn: HTTP/2 is not supported: clients that also offer http/1.1 use that"
         server = "HTTP/2 is not supported: the engine must accept HTTP/1.1, as vLLM and SGLang do"
@@ -391,8 +391,8 @@ backend e
         self.assertEqual(got["listen"], "0.0.0.0:443")
         self.says(out, "bind: quic4@:443 is left out: the router has one client address, :443")
 
-    def test_limits_by_rate_are_named(self):
-        """They were called stickiness and rules."""
+    def test_rate_limits_are_reported(self):
+        """Before, they were reported as stickiness and rules."""
         lines = ("stick-table type ip size 100k expire 30s store http_req_rate(10s)", "http-request track-sc0 src",
                  "http-request deny deny_status 429 if { sc_http_req_rate(0) gt 100 }",
                  "tcp-request connection reject if { src_conn_rate ge 20 }", "acl busy sc0_gpc0_rate gt 5",
@@ -411,15 +411,16 @@ backend e
         self.says(self.of(text % "filter bwlim-in x default-limit 1m default-period 1s")[1],
                   "filter bwlim-in: the router does not limit bandwidth")
 
-    def test_timeout_client_is_of_all_that_a_client_does(self):
-        """It was that of bodies alone. HAProxy takes it for connections that are kept, too, after http-request's."""
+    def test_timeout_client_sets_all_timeouts_of_clients(self):
+        """Before, it set the timeout of bodies only. HAProxy also uses it for kept-alive connections if there is no
+        timeout http-request."""
         for lines, idle in (("", "50s"), ("timeout http-request 5s", "5s"), ("timeout http-request 0", "50s"),
                             ("timeout http-request 5s\n  timeout http-keep-alive 1s", "1s")):
             got, out, _ = self.of("defaults\n  timeout client 50s\n  %s\nlisten l\n  server a h:1\n" % lines)
             self.assertEqual([got["client-%s-timeout" % k] for k in ("body", "write", "idle")], ["50s", "50s", idle])
             self.assertIn("#   timeout client: client-head-timeout limits the head", out)
 
-    def test_nothing_is_passed_over(self):
+    def test_every_unknown_word_is_reported(self):
         """Words missing from the tables for a bind line, behind an unknown word of a server, of resolvers, peers and
         balance."""
         _, out, err = self.of("""foo bar
@@ -451,7 +452,7 @@ traces
         _, out, _ = self.convert(self.file("epp.yaml", BARE + "newSection: {a: b}\n"))
         self.says(out, "newSection: unknown section")
 
-    def test_default_server_is_of_all_behind_it(self):
+    def test_default_server_applies_to_the_servers_below_it(self):
         got, _, _ = self.of("backend b\n  default-server ssl weight 5\n  server a h:1\n  server c h:2 no-ssl weight 2\n"
                             "backend d\n  server e h:3\n")
         self.assertEqual(got["replica"], ["https://h:1#weight=5", "http://h:2#weight=2", "http://h:3"])
@@ -476,7 +477,7 @@ class LlmD(Converts):
         self.assertEqual(got, {"replica-kubernetes": ["engines"], "policy": "least_tokens"})
         self.assertIn("#   unused: unused: no profile names it\n", out)
 
-    def test_a_release_whole_with_its_pool(self):
+    def test_a_whole_release_with_its_pool(self):
         got, out, _ = self.of(RELEASE)
         self.assertEqual(got, {"replica-kubernetes": ["llm/engines:8000"], "policy": "cache_aware"})
         self.assertIn('with the selector "app=vllm-qwen,tier=gpu"', out)
@@ -486,13 +487,13 @@ class LlmD(Converts):
         self.assertEqual(self.of(older)[0], got)
         self.assertIn('with the selector "app=vllm-qwen,tier=gpu"', self.of(older)[1])
 
-    def test_values_of_helm_with_prefill_apart(self):
+    def test_helm_values_with_separate_prefill(self):
         got, out, err = self.of(VALUES)
         self.assertEqual(got, {"replica-kubernetes": ["engines"], "policy": "cache_aware"})
         for plugin in ("pd-profile-handler", "prefill-filter"):
             self.assertIn("gvctl: %s: prefill/decode disaggregation is not supported" % plugin, err)
 
-    def test_weights_of_nothing_and_references_to_nothing(self):
+    def test_zero_weights_and_dangling_references(self):
         got, out, _ = self.of(ODD)
         self.assertEqual(got, {"replica-kubernetes": ["engines"], "policy": "least_tokens", "queue-max": "500",
                                "queue-timeout": "90s"})

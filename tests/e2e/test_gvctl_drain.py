@@ -1,5 +1,6 @@
-"""gvctl drain --wait and the names of replicas: `https://` belongs to the name of one with TLS, and the operator may have
-spelled it otherwise. It stripped `https://`, found no such replica, took that for one without requests, and said "nothing
+"""gvctl drain --wait and the names of replicas: `https://` is part of a TLS replica's name, and the operator may
+spell the name differently. Before, gvctl stripped `https://`, found no such replica, took that for a replica without
+requests, and said "nothing
 is under way there" while streams ran."""
 
 import unittest
@@ -21,7 +22,8 @@ class Drain(Case):
         self.port = self.engine()
 
     def scripts(self, name, *looks):
-        """Each look at /replicas shows the next of `looks`, at last the last; a change was made to `name`."""
+        """Each GET /replicas answers the next of `looks`, then always the last; a change answers that it changed
+        `name`."""
         left = list(looks)
 
         def handler(asked):
@@ -37,7 +39,7 @@ class Drain(Case):
     def ask(self, *command):
         return gvctl(*command, admin=self.port.port)
 
-    def test_it_waits_for_the_one_that_the_router_found(self):
+    def test_drain_waits_for_the_replica_that_the_router_found(self):
         other = row("b:2")
         for name, spelled in ((TLS, TLS), (TLS, TLS + "/"), (TLS, "https://10.0.0.1:08000"),
                               ("127.0.0.1:28001", "127.0.0.1:028001"), ("127.0.0.1:28001", "http://127.0.0.1:28001/")):
@@ -53,7 +55,7 @@ class Drain(Case):
             self.assertEqual((status, out), (1, ""))
             self.assertIn("gave up after 1 s: 2 in flight at " + name, err)
 
-    def test_one_that_is_not_there_is_never_quiet(self):
+    def test_an_absent_replica_never_counts_as_idle(self):
         for name, spelled in (("c:3", "c:3"), (None, "https://10.0.0.1:8000"), (None, "b:02")):
             self.scripts(name, [row("b:2")])
             status, out, err = self.ask("drain", "--wait", spelled)
@@ -61,11 +63,11 @@ class Drain(Case):
             self.assertIn(": the number of requests in flight there is unknown", err)
             self.assertIn("; the number of requests in flight there is unknown\n", self.ask("drain", spelled)[1])
 
-    def test_a_router_that_starts_again_has_a_moment(self):
+    def test_drain_wait_tolerates_a_restart_of_the_router(self):
         self.scripts(TLS, [row(TLS, 1)], [row("b:2")], [row("b:2")], [row(TLS, 1)], [row(TLS)])
         self.assertEqual(self.ask("drain", "--wait", TLS)[0], 0)
 
-    def test_the_warning_and_the_count_are_of_that_one(self):
+    def test_the_warning_and_the_count_are_of_the_named_replica(self):
         self.scripts(TLS, [row(TLS, 3, ("m", "n")), row("b:2")])
         for command in ("drain", "remove"):
             status, out, err = self.ask(command, "https://10.0.0.1:08000")
@@ -74,7 +76,7 @@ class Drain(Case):
             self.assertTrue(out.startswith(TLS + " is" if command == "remove" else TLS + " drains"), out)
             self.assertIn("; 3 requests are still in flight there", out)
 
-    def test_a_router_tells_which_one_it_found(self):
+    def test_the_router_reports_which_replica_it_found(self):
         sim = self.sim("--speed-up", "50")
         r = self.router([sim])
         host, _, port = sim.name.rpartition(":")
@@ -88,8 +90,9 @@ class Drain(Case):
         self.assertEqual((status, out), (0, "%s drains: no router sends it new requests; nothing is in flight there\n"
                                          % sim.name), err)
 
-    def test_a_dead_one_that_drains_shows_both(self):
-        """`gvctl undrain` said that it gets requests again, and `gvctl replicas` of the drained one that it is down."""
+    def test_a_dead_replica_that_drains_shows_both_states(self):
+        """Before, `gvctl undrain` said that a dead replica gets requests again, and `gvctl replicas` showed it only
+        as down."""
         dead, sim = "127.0.0.1:%d" % closed_port(), self.sim("--speed-up", "50")
         r = self.router(["http://" + dead, sim])
 

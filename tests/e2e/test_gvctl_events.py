@@ -1,4 +1,5 @@
-"""gvctl events at a router that tells what all saw: one list by time, and who is missing in it."""
+"""gvctl events at a router that collects the events of all routers: one list by time, and the routers missing from
+it."""
 
 import json
 import re
@@ -47,8 +48,8 @@ class Events(Case):
         self.assertEqual((status, out), (1, ""))
         self.assertIn("r3 does not answer", err)
 
-    def test_what_several_routers_noticed_is_one_line(self):
-        """A death with three routers was three lines."""
+    def test_an_event_that_several_routers_saw_is_one_line(self):
+        """Before, a death was three lines with three routers."""
         def dead(number, ms, about="a:1", **more):
             return dict({"id": number, "change": number, "last_ms": ms, "count": 1, "about": about,
                          "text": "Replica %s is down." % about}, **more)
@@ -67,7 +68,7 @@ class Events(Case):
         out = self.ask("events", says=answer_json({"self": "r1", "nodes": many, "not_asked": {}}))[1]
         self.assertIn("  r1 r2 r3 r4 +3  a:1 ", out)
 
-    def test_a_router_that_knows_no_question_to_all(self):
+    def test_an_older_router_shows_only_its_own_events(self):
         says = answer_json({"router": "r1", "since_ms": 1, "changed": 2, "events": [{"text": "old"}]})
         status, out, err = self.ask("events", says=says)
         self.assertEqual((status, err), (0, "gvctl: router r1 has an older version and reports only its own events\n"))
@@ -77,7 +78,7 @@ class Events(Case):
         self.assertIn('is not router "r2"', err)
 
     def test_all_routers_are_followed(self):
-        """One that restarts is new; one that was silent is asked for all of its gap; windows overlap."""
+        """A router that restarts counts as new; a router that was silent is asked for its whole gap; windows overlap."""
         silent = {"error": "the time limit has passed"}
         told = [
             {"r1": self.saw((1, 10)), "r2": self.saw((1, 11))}, {"r1": self.saw((1, 10), (2, 12)), "r2": silent},
@@ -107,7 +108,7 @@ class Events(Case):
         for n in (2, 3):
             self.assertGreater(asked[n], 2900)
 
-    def test_the_last_ones_of_all_and_then_what_comes(self):
+    def test_last_with_follow_shows_the_last_events_of_all_first(self):
         told = [{"r1": self.saw((1, 10), (2, 30)), "r2": self.saw((5, 20))}, {"r1": self.saw((2, 30), (3, 40)), "r2": self.saw()}]
         asked = []
 
@@ -141,8 +142,9 @@ class Follower:
 
 
 class Routers(Case):
-    def test_the_last_ones_and_then_what_comes(self):
-        """--last was ignored with --follow, and --local --follow ended after its head: it asked for more than there can be."""
+    def test_last_with_follow_shows_the_last_events_first(self):
+        """Before, --last was ignored with --follow, and --local --follow ended after the table's head, because it
+        requested more events than there can be."""
         e = self.engine()
         r = self.router([e])
         c = self.client(r)

@@ -80,7 +80,7 @@ class Lines(Case):
         self.assertIn("".join(SENTENCE.split()), "".join("".join(shown).split()))
 
     def test_a_thousand_replicas_are_listed_and_fit(self):
-        """All of them, those in trouble first, and cut to the terminal's width: 63 characters of a name had no room."""
+        """All replicas, those in trouble first, cut to the terminal's width: a name of 63 characters did not fit."""
         rows = [{"name": "%d-%s" % (i, LONG), "health": "up", "load": {"requests": i}, "models": {"names": ["llama-3.1-70b-instruct-awq"]}}
                 for i in range(1000)]
         rows[700].update(health="down", why="refuses", why_text="down: its port refuses connections")
@@ -108,7 +108,7 @@ class Lines(Case):
         self.assertEqual([r["name"] for r in json.loads(gvctl("replicas", "--model", "llama", "--json", admin=self.port.port)[1])], ["a:1", "b:2"])
         self.assertEqual(gvctl("queue", "--model", "x", admin=self.port.port)[0], 2)
 
-    def test_explain_says_what_it_waits_for(self):
+    def test_explain_says_that_it_reads_standard_input(self):
         admin = self.says({"policy": "cache_aware", "replicas": [], "choice": "a:1"})
         out = at_terminal(["--admin", admin, "explain"], 80, stdin=b"{}\n\x04")
         self.assertIn("gvctl: explain reads a JSON request body from standard input; end it with Ctrl-D\n", out)

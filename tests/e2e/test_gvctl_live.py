@@ -1,4 +1,4 @@
-"""gvctl at routers that run: status, top in a terminal, a drain that waits, and ports that are others."""
+"""gvctl at routers that run: status, top in a terminal, a drain that waits, and ports that are no admin ports."""
 
 import fcntl
 import http.server
@@ -68,7 +68,7 @@ class Terminal:
 
 
 class Through(http.server.BaseHTTPRequestHandler):
-    """An admin port that hands GET on to that of `router`, and has counted `more` requests than that."""
+    """An admin port that forwards GET to that of `router`, and adds `more` to its count of requests."""
     router, more = None, 0
 
     def do_GET(self):
@@ -126,7 +126,7 @@ class Live(Clustered):
         self.assertNotIn("requests", told)
 
     def test_a_drain_waits_for_requests_of_other_routers(self):
-        """One stream through the router that is asked and one through another: it waits for both."""
+        """One stream through the called router and one through another: the drain waits for both."""
         slow, other = self.engine(), self.engine()
         ended = []
 
@@ -209,8 +209,8 @@ class Live(Clustered):
         self.assertTrue(t.read().endswith("\x1b[?25h\x1b[?1049l"), "the screen is as before")
         self.assertEqual(termios.tcgetattr(t.theirs), t.before)
 
-    def test_top_where_one_is_restarted(self):
-        """All that the others had counted in their lives was shown as the rate of one second."""
+    def test_top_shows_no_jump_when_a_router_restarts(self):
+        """Before, all that the other routers had ever counted was shown as the rate of one second."""
         sim = self.sim(*FAST)
         handler = type("Of2", (Through,), {"more": 1000000})
         door = http.server.ThreadingHTTPServer((HOST, 0), handler)
@@ -255,7 +255,7 @@ class Live(Clustered):
 
 
 class Ports(Case):
-    def test_status_of_one_that_is_alone_and_not_ready(self):
+    def test_status_of_a_single_router_that_is_not_ready(self):
         e = self.engine()
         r = self.router([e])
         status, out, err = gvctl("status", admin=r.admin_port)
@@ -269,7 +269,7 @@ class Ports(Case):
         self.assertEqual((status, err), (1, ""))
         self.assertRegex(out, r"^red +no replica can take requests, for \d s\n +hurts every client: it gets 503; next: gvctl replicas\nrouter +not ready: \S+")
 
-    def test_what_is_explained_of_replicas_that_are_all_down_or_drained(self):
+    def test_explain_covers_replicas_that_are_all_down_or_drained(self):
         engines = [self.engine(), self.engine()]
         r = self.router(engines)
         body = b'{"model": "m", "messages": [{"role": "user", "content": "hi"}]}'
@@ -285,7 +285,7 @@ class Ports(Case):
         found = wait_for(lambda: re.search(last, gvctl("explain", admin=r.admin_port, stdin=body)[1]), "both are down")
         self.assertEqual(set(found.groups()), {e.name for e in engines})
 
-    def test_which_replicas_are_not_up_and_what_to_do(self):
+    def test_replicas_that_are_not_up_are_listed_with_a_remedy(self):
         engines = [self.engine() for _ in range(6)]
         r = self.router(engines)
         engines[5].refuse()
@@ -306,8 +306,8 @@ class Ports(Case):
         self.assertIn("\n\n- %s  down: its port refuses connections: start the engine, or gvctl remove it\n- " %
                       engines[5].name, out)
 
-    def test_one_that_an_operator_removed_is_not_forgotten(self):
-        """It was shown nowhere but in old events."""
+    def test_a_replica_that_an_operator_removed_stays_listed(self):
+        """Before, it was shown only in old events."""
         engines = [self.engine(), self.engine()]
         r = self.router(engines)
         r.wait_up(2)
@@ -332,7 +332,7 @@ class Ports(Case):
         told = json.loads(gvctl("events", "-o", "json", admin=r.admin_port)[1])["events"]
         self.assertIn("start", [t["event"] for t in told])
 
-    def test_the_client_port_and_an_engine_are_named(self):
+    def test_the_client_port_and_an_engines_port_are_recognised(self):
         sim = self.sim(*FAST)
         r = self.router([sim])
         passing = self.router([sim], "--other-paths", "pass")

@@ -38,7 +38,7 @@ class Local(TlsCase):
         return cls.at(name)
 
     def settings(self, *more, port=None, host=HOST, cert=None, tokens=("admin", "read")):
-        """The file that the router with TLS could have been started with."""
+        """Settings with which the router with TLS could have been started."""
         lines = ["admin-listen: '%s:%d'" % (host, port or self.secure.admin_port),
                  "admin-tls-cert: %s" % (cert or self.pair_far.cert), "admin-tls-key: %s" % self.pair_far.key]
         options = {"admin": "admin-token-file", "read": "admin-read-token-file"}
@@ -48,7 +48,7 @@ class Local(TlsCase):
     def drain(self, *args, **how):
         return run("gvctl", *args, "undrain", self.e.name, **how)
 
-    def test_a_file_says_all_that_is_wanted(self):
+    def test_a_settings_file_is_all_that_gvctl_needs(self):
         for host in (HOST, "0.0.0.0"):
             file = self.settings(host=host)
             for command in (("alive",), ("ready",), ("metrics",), ("replicas",), ("status",), ("config",), ("version",)):
@@ -60,7 +60,7 @@ class Local(TlsCase):
         self.assertEqual(run("gvctl", "replicas", env=env)[0], 0)
         self.assertEqual(self.drain(env=env)[0], 0)
 
-    def test_the_token_for_reading_reads(self):
+    def test_the_read_token_is_enough_for_reading(self):
         file = self.settings(tokens=("read",))
         self.assertEqual(run("gvctl", "--config", file, "replicas")[0], 0)
         status, _, err = self.drain("--config", file)
@@ -80,27 +80,27 @@ class Local(TlsCase):
                "GRAPEVINE_PROBE_LISTEN": "0.0.0.0:%d" % self.probes}
         for command, status in (("alive", 0), ("ready", 0), ("metrics", 0), ("replicas", 1)):
             self.assertEqual(run("gvctl", command, env=one)[0], status, command)
-        # An address goes before them.
+        # An address given to gvctl takes precedence over them.
         url = "http://%s:%d" % (HOST, self.plain.admin_port)
         for args, more in ((("--admin", url), {}), ((), {"GRAPEVINE_ADMIN": url})):
             self.assertEqual(run("gvctl", *args, "replicas", env={**env, **more})[0], 0)
 
-    def test_another_certificate_is_not_believed(self):
-        """Nor does a foreign process on the port get the token; `alive` sends none, and needs none."""
+    def test_another_certificate_is_not_trusted(self):
+        """A foreign process on the port does not get the token. `alive` sends no token, and needs none."""
         other = self.ca.pair("other", "DNS:localhost")
         file = self.settings(cert=other.cert)
         status, out, err = run("gvctl", "--config", file, "replicas")
         self.assertEqual((status, out), (1, ""))
         self.assertIn("the TLS handshake with", err)
         self.assertEqual(run("gvctl", "--config", file, "alive")[0], 0)  # it may be changing just now
-        # By a CA and a name it is believed as ever.
+        # A certificate is trusted by its CA and name as usual.
         elsewhere = self.router([self.e], *self.pair.flags("admin-tls"), wait_up=False)
         file = self.settings(cert=other.cert, port=elsewhere.admin_port, host="localhost", tokens=())
         self.assertEqual(run("gvctl", "--config", file, "--ca-file", self.ca.cert, "replicas")[0], 0)
         self.assertEqual(run("gvctl", "--config", file, "--ca-file", Authority(self.folder, "stranger").cert,
                              "replicas")[0], 1)
 
-    def test_a_file_that_was_spoilt(self):
+    def test_a_settings_file_that_became_invalid(self):
         """The router goes on with the old contents, and its health check goes on too; a file named on the command line
         must be valid."""
         file = self.settings("polcy: x")
@@ -117,7 +117,7 @@ class Local(TlsCase):
         self.assertEqual(status, 2)
         self.assertIn("--admin and --config both name a router", err)
 
-    def test_variables_in_place_of_options(self):
+    def test_variables_replace_options(self):
         near = self.router([self.e], *self.pair.flags("admin-tls"), "--admin-token-file", self.tokens["admin"],
                            "--admin-read-token-file", self.tokens["read"], wait_up=False)
         env = {"GRAPEVINE_ADMIN": "https://localhost:%d" % near.admin_port}
@@ -137,14 +137,14 @@ class Local(TlsCase):
         for command, status in (("alive", 0), ("help", 0), ("replicas", 2)):
             self.assertEqual(run("gvctl", command, env=env)[0], status, command)
 
-    def test_they_are_told(self):
+    def test_the_variables_are_documented(self):
         said = run("gvctl", "--help")[1]
         with open("deploy/man/gvctl.1.in") as f:
             page = f.read()
         for name in ("GRAPEVINE_ADMIN", "GRAPEVINE_ADMIN_TOKEN_FILE", "GRAPEVINE_ADMIN_CA_FILE", "GRAPEVINE_CONFIG"):
             self.assertIn(name, said)
             self.assertIn("\n.B %s\n" % name, page)
-        # They are no settings that a router would stumble over.
+        # A router does not take these variables for unknown settings.
         env = {"GRAPEVINE_ADMIN_CA_FILE": self.ca.cert, "GRAPEVINE_PROD_SERVICE_PORT_HTTP": "80"}
         self.assertEqual(run("grapevine", "--check-config", "--replica", "http://10.0.0.1:1", env=env)[0], 0)
 

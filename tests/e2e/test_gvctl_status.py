@@ -12,8 +12,8 @@ def second(requests=0, cut=0, status_5xx=0, queue_full=0, **more):
 
 
 def admin_port(engine, name, members=None, sources=(), figures=(), attention=None, **more):
-    """The calls of that router's admin port that status makes. `figures` is None: an older router, without them; `more`
-    is added to them. `attention`: its items; None: an older router."""
+    """Scripts the calls that status makes at that router's admin port. `figures`: None for an older router, which has
+    none; `more` is added to them. `attention`: the items; None for an older router."""
     said = {"/readyz": answer_json({"ready": True, "router": name}), "/replicas": answer_json([]),
             "/members": answer_json({"self": name, "members": members}), "/sources": answer_json(list(sources)),
             "/convergence": answer_json({"equal": True, "nodes": {}}),
@@ -43,8 +43,8 @@ class Status(Case):
         self.assertEqual((code, err), (0, ""))
         return out
 
-    def test_what_failed_comes_first(self):
-        """Streams that were cut counted as answers with status 200: nothing showed them."""
+    def test_status_reports_failures_by_reason(self):
+        """Before, cut streams counted as answers with status 200, so nothing showed them."""
         admin_port(self.port, "r1", figures=[second(requests=40, cut=9), second(requests=60, cut=1, status_5xx=2, queue_full=3,
                                                                 client_errors=31, client_gone=4, hidden=7)])
         self.assertIn("\nlast minute  100 requests, 15 failed (10 cut, 2 with a 5xx, 3 for a full queue); 31 client errors, 4 abandoned by their clients, 7 failures hidden by a retry\n", self.words())
@@ -52,11 +52,11 @@ class Status(Case):
         self.assertEqual((told["failed"], told["failed_by_reason"]), (15, {"cut": 10, "status_5xx": 2, "queue_full": 3}))
         self.assertEqual((told["client_errors"], told["client_gone"], told["hidden"]), (31, 4, 7))
 
-    def test_one_is_not_many(self):
+    def test_status_uses_the_singular(self):
         admin_port(self.port, "r1", figures=[second(requests=1, client_errors=1, client_gone=1, hidden=1)])
         self.assertIn("\nlast minute  1 request, 0 failed; 1 client error, 1 abandoned by its client, 1 failure hidden by a retry\n", self.words())
 
-    def test_what_was_never_checked_is_not_unknown_for_being_unknown(self):
+    def test_a_replica_that_was_never_checked_is_reported_as_such(self):
         admin_port(self.port, "r1")
         rest = self.port.handler
 
@@ -68,13 +68,13 @@ class Status(Case):
         self.port.handler = handler
         self.assertIn(": a:1 (no health check has answered yet)\n", self.words())
 
-    def test_clients_own_errors_are_no_failures(self):
+    def test_client_errors_are_not_failures(self):
         admin_port(self.port, "r1", figures=[second(requests=5, client_errors=5)],
                    total=second(requests=9, cut=2, status_5xx=1, client_errors=5, refused=42))
         self.assertIn("\nlast minute  5 requests, 0 failed; 5 client errors\n", self.words())
         self.assertEqual(self.status()["since_start"], {"-": {"requests": 9, "refused": 42, "client_errors": 5, "failed": 3}})
 
-    def test_an_older_router_does_not_say_that_none_failed(self):
+    def test_an_older_routers_failures_are_unknown(self):
         unknown = dict.fromkeys(("requests", "refused", "client_errors", "failed"))
         for figures, minute in ((None, "not known (an older router)"), ([second(requests=5, cut=2)], "5 requests, 2 failed (2 cut)")):
             admin_port(self.port, "r1", figures=figures)
@@ -85,7 +85,7 @@ class Status(Case):
             self.assertEqual((told["since_start"], told["routers_counted"]), ({"-": unknown}, 0))
             self.assertEqual(told["last_minute"]["routers_counted"], int(figures is not None))
 
-    def test_whatever_a_router_says_it_is_no_crash(self):
+    def test_malformed_answers_never_crash_gvctl(self):
         for odd in (None, 7, "x", [], [[]], {}, {"requests": "x", "failed": 3, "ttft_counts": {"a": []}, "by_replica": [1]}):
             admin_port(self.port, "r1", figures=[odd], total=odd, local_shortages=odd, config_refused=odd, config_waits=odd,
                        tcp_filtered=odd)
@@ -94,12 +94,12 @@ class Status(Case):
             self.assertEqual(gvctl("top", "--once", admin=self.port.port)[0], 0)
 
     def second(self):
-        """The admin port of r2, and what r1 says of both."""
+        """The admin port of r2, and r1's list of both members."""
         other = self.engine()
         return other, [{"name": "r1", "state": "alive", "self": True, "admin": self.port.name},
                        {"name": "r2", "state": "alive", "self": False, "admin": other.name}]
 
-    def test_what_an_operator_has_to_mend(self):
+    def test_status_reports_problems_for_the_operator(self):
         other, members = self.second()
         admin_port(self.port, "r1", members, total={}, tls_files_refused=True)
         admin_port(other, "r2", members, total={"connections_refused": 3}, config_refused=True, client_keys_refused=True,
@@ -125,24 +125,24 @@ class Status(Case):
                                                        {"kind": "file", "removed": ["a:1"]}])
         self.assertEqual(self.status()["replicas_removed"], ["a:1", "b:2"])
 
-    def test_who_is_called_hears_that_tcp_is_filtered(self):
-        """The one that joins calls, and it alone knew: status at the other showed nothing."""
+    def test_filtered_tcp_is_reported_at_the_called_router_too(self):
+        """Before, only the joining router, which makes the calls, knew: status at the other showed nothing."""
         other, members = self.second()
         admin_port(self.port, "r1", members, tcp_filtered=0)
         admin_port(other, "r2", members, tcp_filtered=1)
         self.assertIn("\nnetwork      TCP from r2 to 1 other router is filtered and UDP is not: open the gossip port for both "
                       "(gvctl --admin http://%s members)\n" % other.name, self.words())
 
-    def test_who_is_asked_by_another_cluster_says_so(self):
-        """Only its log did, while status at the one that asks had a guess."""
+    def test_calls_from_another_cluster_are_reported(self):
+        """Before, only the called router's log reported them, while status at the calling router guessed."""
         other, members = self.second()
         admin_port(self.port, "r1", members, other_cluster_asks=0)
         admin_port(other, "r2", members, other_cluster_asks=1)
         self.assertIn("\nnetwork      a router with this key file and another cluster-name asks r2 to join "
                       "(gvctl --admin http://%s events)\n" % other.name, self.words())
 
-    def test_the_dead_are_not_asked(self):
-        """Their address may be somebody else's by now, or hold up the answer for a second."""
+    def test_dead_routers_are_not_called(self):
+        """Their addresses may belong to other hosts by now, or delay the answer for a second."""
         ports = {"r1": self.port, "r2": self.engine(), "r3": self.engine(), "r4": self.engine()}
         states = {"r1": "alive", "r2": "alive", "r3": "dead", "r4": "left"}
         members = [{"name": name, "state": states[name], "self": name == "r1", "admin": port.name}
@@ -173,14 +173,14 @@ class Top(Case):
         self.assertEqual((code, err, len(looks)), (0, "", 2))
         return out
 
-    def test_what_failed_is_a_rate_of_its_own(self):
+    def test_top_shows_the_rate_of_failures(self):
         out = self.top({"total": second(requests=100, cut=10, status_5xx=7)},
                        {"total": second(requests=1000, cut=500, status_5xx=7, client_errors=9)})
         self.assertRegex(out, r"\nfailed [1-9]\d+/s: cut [1-9]\d+/s, 5xx 0\.0/s, queue full 0\.0/s; clients' own errors [1-9][\d.]*/s\n")
         self.assertRegex(out, r"(?m)^  ROUTER +STATE +LAG ms +REQ/s +FAILED/s ")
         self.assertRegex(out, r"(?m)^\* - +alone +- +[1-9]\d+ +[1-9]\d+ ")
 
-    def test_times_are_of_the_last_frame(self):
+    def test_top_shows_times_since_the_last_frame(self):
         """The 99th of a hundred streams in the bucket from 0.1 to 0.25 s."""
         total = {"requests": 1, "prompt_tokens": 1000, "cached_tokens": 0}
         out = self.top({"total": dict(total, first_tokens=7, ttft_sum_s=700, ttft_counts=[0] * 16 + [7] + [0] * 3)},
@@ -188,7 +188,7 @@ class Top(Case):
                                       ttft_counts=[0] * 7 + [100] + [0] * 8 + [7] + [0] * 3)})
         self.assertIn("\nfrom cache 25.0 %, first token 0.200 s on average, 0.248 s for 99 %\n", out)
 
-    def test_an_older_router_does_not_say_that_none_fails(self):
+    def test_an_older_routers_failure_rate_is_unknown(self):
         out = self.top({}, {})
         self.assertRegex(out, r"(?m)^\* - +alone( +-){7}$")
         self.assertIn("\nrequests -/s, 0 in flight, 0 waiting (counted at 0 of 1 router)\n"

@@ -1,4 +1,5 @@
-"""Text of clients, engines and routers is shown by gvctl, and never obeyed by the operator's terminal. A request with
+"""gvctl shows text of clients, engines and routers without control sequences, which the operator's terminal would
+obey. A request with
 the model "\x1b]0;..." set the title of the window in which `gvctl decisions -o wide` ran, and another could hide
 lines."""
 
@@ -16,7 +17,7 @@ BAD = set("\x1b\x07\r\x7f\u009b\u202e\u2028")
 
 
 def evil(value):
-    """The same answer with every text and every name of its own spoilt."""
+    """The same answer with control sequences in every text and name."""
     if isinstance(value, dict):
         return {(k if k not in ("r1", "r2") else EVIL + k): evil(v) for k, v in value.items()}
     if isinstance(value, list):
@@ -37,7 +38,7 @@ class Terminal(Case):
     def check(self, text, what):
         self.assertEqual(BAD & set(text), set(), (what, text))
 
-    def test_no_table_has_them(self):
+    def test_no_table_has_control_sequences(self):
         for command, (_, _, said, *_) in SHOWN.items():
             for more in ((), ("-o", "wide"), ("-v",), ("-o", "json"), ("-o", "yaml")):
                 status, out, err = self.ask(answer_json(evil(said)), *command, *more)
@@ -48,7 +49,7 @@ class Terminal(Case):
             said = SHOWN[command[:1]][2]
             self.assertIn(SHOWN_AS, self.ask(answer_json(evil(said)), *command)[1], command)
 
-    def test_a_text_has_none(self):
+    def test_plain_text_has_no_control_sequences(self):
         said = ('# HELP x y\nx{a="%s"} 1\n' % EVIL.replace("\n", "")).encode()
         for command in ("metrics", "config", "ready", "alive"):
             status, out, err = self.ask(answer(200, said), command)
@@ -57,7 +58,7 @@ class Terminal(Case):
         self.assertIn("\nx{a=", self.ask(answer(200, said), "metrics")[1], "lines stay lines")
         self.assertIn(r"\x9b31m", self.ask(answer(200, b"ok \x9b31m"), "alive")[1], "no UTF-8")
 
-    def test_no_sentence_has_them(self):
+    def test_no_message_has_control_sequences(self):
         for says in (answer_json({"error": {"message": EVIL}}, 409), answer(503, EVIL.encode()),
                      answer(404, b"", (("server", "a\u009b31m"),))):
             status, out, err = self.ask(says, "undrain", "a:1")
@@ -81,7 +82,7 @@ class Terminal(Case):
             self.check(out + err, command)
             self.assertIn(SHOWN_AS if command == "drain" else r"\u001b]0;owned", out + err)
 
-    def test_events_of_all_and_who_is_silent(self):
+    def test_events_of_all_routers_have_no_control_sequences(self):
         event = {"id": 1, "change": 1, "time_ms": 1, "last_ms": 1, "text": EVIL, "about": EVIL}
         said = {"self": "r1", "nodes": {"r1": {"router": EVIL, "events": [event]}, EVIL: {"error": EVIL}},
                 "not_asked": {EVIL: EVIL}}
@@ -90,7 +91,7 @@ class Terminal(Case):
             self.assertEqual(status, 0)
             self.check(out + err, form)
 
-    def test_an_output_that_a_command_does_not_have_is_refused(self):
+    def test_an_unsupported_output_format_is_refused(self):
         """top and keygen printed text with -o json, and -o name of a queue got "is it grapevine?"."""
         names, texts = {"members", "replicas", "poison"}, {"top", "keygen", "completion", "help"}
         listed = set(re.findall(r"(?m)^  ([a-z]\S*)", gvctl("--help")[1]))
@@ -113,7 +114,7 @@ class Terminal(Case):
             self.assertEqual("json" in said, command not in texts | {"convert"}, command)
         self.assertIn("gvctl status has json and yaml", self.ask(answer_json([]), "top", "-o", "json", "--once")[2])
 
-    def test_its_own_colours_stay(self):
+    def test_gvctls_own_colours_stay(self):
         for options, shown_as in (["-o", "wide"], SHOWN_AS), ([], SHOWN_AS[:10]):  # a narrow table cuts names
             self.port.closes(answer_json([{"name": EVIL, "health": "up"}]))
             out = on_terminal(["--admin", "http://127.0.0.1:%d" % self.port.port, "replicas", *options], {})

@@ -32,7 +32,7 @@ class Token(Case):
         port.handler = handler
 
     def status(self, said):
-        """The counts of `gvctl status` if the other router's admin port answers so."""
+        """The counts of `gvctl status` if the other router's admin port answers `said`."""
         rows = [{"name": "r1", "self": True, "state": "alive", "ready": True},
                 {"name": "r2", "state": "alive", "ready": True, "session": True,
                  "admin": "%s:%d" % (HOST, self.named.port)}]
@@ -53,19 +53,19 @@ class Token(Case):
         counted = json.loads(out)["since_start"]
         return {name: router["requests"] for name, router in counted.items()}, [a.target for a in self.named.requests]
 
-    def test_nobody_at_an_address_that_was_told_gets_it(self):
+    def test_addresses_named_by_a_router_never_get_the_token(self):
         asked = ["/figures?n=60"]
         self.assertEqual(self.status((200, figures("r2", 40))), ({"r1": 1, "r2": 40}, asked))
         self.assertEqual(self.status((200, figures("r9", 40))), ({"r1": 1}, asked), "another router")
         for said in ([], {}, "r2", {"router": 2, "total": {"requests": 40}}):
             self.assertEqual(self.status((200, said)), ({"r1": 1}, asked), "none")
 
-    def test_one_that_is_older(self):
+    def test_an_older_router_is_not_counted(self):
         for total in ({}, {"total": None}, {"total": [40]}):
             self.assertEqual(self.status((200, dict({"router": "r2", "figures": []}, **total)))[0], {"r1": 1, "r2": None})
         self.assertEqual(self.status((404, {"error": {}}))[0], {"r1": 1})
 
-    def test_what_needs_none_is_asked_without(self):
+    def test_calls_that_need_no_token_are_sent_without(self):
         for command, says in (("metrics", answer(200, b"x 1\n")), ("ready", answer(200, b"ready\n")),
                               ("alive", answer(200, b"ok\n"))):
             self.asked.clear()
@@ -75,7 +75,7 @@ class Token(Case):
 
 
 class Cluster(Clustered):
-    def test_all_are_counted_where_reading_needs_a_token(self):
+    def test_all_routers_are_counted_if_reading_needs_a_token(self):
         sim = self.sim("--speed-up", "50")
         path = os.path.join(self.folder.name, "token")
         with open(path, "w") as f:

@@ -29,7 +29,7 @@ class Health(Case):
         self.assertEqual(r.get("/health").status, 503)
         self.assertEqual(r.admin("GET", "/healthz").status, 200)
 
-    def test_a_replica_that_fails_its_checks_gets_nothing_until_it_is_well(self):
+    def test_a_replica_that_fails_its_checks_gets_no_requests(self):
         sick, well = self.engine(), self.engine()
         r = self.router([sick, well], "--policy", "round_robin", "--health-interval", "100ms")
         sick.probes["/health"] = lambda asked: asked.send(answer(500, b"sick"))
@@ -51,7 +51,7 @@ class Health(Case):
         r.wait_event("replica_up", 2)
         self.assertEqual(self.client(r).ask("POST", CHAT, chat()).status, 200)
 
-    def test_a_replica_may_be_a_name(self):
+    def test_a_replica_may_be_given_by_name(self):
         e = self.engine()
         r = self.router(["http://localhost:%d" % e.port])
         wait_for(lambda: r.events("replica_up"), "the replica by its name")
@@ -73,7 +73,7 @@ class Health(Case):
         self.assertEqual(r.metric("retries_total"), 0)
 
     def test_all_addresses_of_a_name_are_tried(self):
-        """The same with a hosts file of our own, in both orders."""
+        """Addresses are those of this test's own hosts file, in both orders."""
         for addresses in (("127.0.0.2", HOST), (HOST, "127.0.0.2"), ("127.0.0.3", "127.0.0.2")):
             with tempfile.NamedTemporaryFile("w") as hosts:
                 hosts.write("".join("%s two.test\n" % a for a in addresses))
@@ -98,8 +98,8 @@ class Health(Case):
                 self.assertEqual(self.client(r).ask("POST", CHAT, chat()).status, 503)
                 self.assertEqual(r.metric("upstream_connect_failures_total"), 1)
 
-    def test_a_replica_that_only_answers_show_to_be_sick_is_told(self):
-        """Five answers broken off take it out, without any check: the log must say so, once."""
+    def test_a_replica_whose_answers_fail_is_logged_as_down(self):
+        """Five broken answers take the replica out without any health check: the log must say so, once."""
         e = self.engine()
         e.closes(b"")
         r = self.router([e], "--health-interval", "3s", "--retries-max", "0")
@@ -110,7 +110,7 @@ class Health(Case):
         r.wait_event("replica_up", 2)
         self.assertEqual(len(r.events("replica_down")), 1)
 
-    def test_a_replica_that_never_was_up_is_told_to_be_down_once(self):
+    def test_a_replica_that_was_never_up_is_logged_as_down_once(self):
         gone = "%s:%d" % (HOST, closed_port())
         r = self.router(["http://" + gone], "--health-interval", "100ms")
         self.assertEqual(r.wait_event("replica_down")["error"], "connection refused")
@@ -119,9 +119,9 @@ class Health(Case):
         wait_for(lambda: r.metric(failures) >= first + 4, "it goes on to fail")
         self.assertEqual(len(r.events("replica_down")), 1)
 
-    def test_a_check_that_cannot_even_begin_is_told(self):
-        """Connecting to a broadcast address fails at once; another check that hangs before it must
-        not hold up the news."""
+    def test_a_check_that_cannot_connect_is_logged(self):
+        """Connecting to a broadcast address fails at once; another check that hangs first must not delay the log
+        line."""
         slow = self.engine()
         slow.probes["/health"] = lambda asked: asked.wait_gone()
         r = self.router([slow.url, "http://255.255.255.255:80"], "--health-timeout", "60s",
@@ -129,7 +129,7 @@ class Health(Case):
         down = r.wait_event("replica_down")
         self.assertEqual((down["replica"], down["error"]), ("255.255.255.255:80", "the peer cannot be reached"))
 
-    def test_probes_that_are_too_large_are_told_once(self):
+    def test_probe_answers_that_are_too_large_are_logged_once(self):
         e = self.engine(models=["m0"])
         e.probes["/metrics"] = lambda asked: asked.send(answer(200, b"# x\n" * 1200000))
         e.probes["/v1/models"] = lambda asked: asked.send(answer_json(
@@ -140,7 +140,7 @@ class Health(Case):
         wait_for(lambda: r.metric("probes_too_large_total") >= 4, "they come again")
         self.assertEqual(len(r.events("replica_probe_too_large")), 2)
 
-    def test_probes_that_hang_or_lie_do_no_harm(self):
+    def test_probe_answers_that_hang_or_are_malformed_do_no_harm(self):
         odd = (lambda a: a.wait_gone(5), lambda a: a.send(b"nonsense\r\n\r\n"),
                lambda a: a.send(answer(200, b"\xff\x00{[" * 1000)), lambda a: a.reset(),
                lambda a: a.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nzz\r\n"))

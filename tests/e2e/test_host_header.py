@@ -43,7 +43,7 @@ class HostHeader(Case):
     def named(self, **how):
         return self.keep(Named(**how))
 
-    def test_a_replica_is_asked_under_the_name_of_its_url(self):
+    def test_requests_carry_the_host_of_the_replicas_url(self):
         e = self.named()
         r = self.router([e])
         for body in (chat(), chat(stream=False, n=1)):
@@ -64,13 +64,13 @@ class HostHeader(Case):
         self.assertIn("- %s  down: its health checks fail with status 404: check that the engine runs there" % wrong, said)
         self.assertIn("1 down: %s (its health checks fail with status 404)" % wrong, gvctl("status", admin=r.admin_port)[1])
 
-    def test_what_a_proxy_in_front_said_of_the_host_stays(self):
+    def test_x_forwarded_host_of_a_proxy_stays(self):
         e = self.named()
         r = self.router([e])
         got = self.client(r).ask("POST", "/v1/chat/completions", chat(), [("X-Forwarded-Host", "api.test")])
         self.assertEqual((got.status, e.requests[-1].all("x-forwarded-host")), (200, ["api.test"]))
 
-    def test_a_retry_goes_out_under_the_other_replicas_name(self):
+    def test_a_retry_carries_the_other_replicas_host(self):
         first, second = self.named(), self.named()
         def fail_once(e):
             def handler(asked):
@@ -89,7 +89,7 @@ class HostHeader(Case):
         for e in (first, second):
             self.assertEqual([a.get("host") for a in e.requests], e.names)
 
-    def test_the_clients_host_goes_on_where_it_is_set(self):
+    def test_the_clients_host_passes_if_configured(self):
         e = self.named()
         e.names.append("router.test")
         r = self.router([e], "--host-header", "client")
@@ -100,7 +100,7 @@ class HostHeader(Case):
         self.assertEqual(c.read().status, 200)
         self.assertEqual(e.requests[-1].get("host"), "localhost:%d" % e.port)
 
-    def test_a_label_goes_before_the_setting(self):
+    def test_a_label_overrides_the_setting(self):
         one, other = self.named(models=["one"]), self.named(models=["other"])
         one.names.append("router.test")
         one.url += "#host-header=client"
@@ -109,7 +109,7 @@ class HostHeader(Case):
             got = self.client(r).ask("POST", "/v1/chat/completions", chat(model=e.models[0]))
             self.assertEqual((got.status, e.requests[-1].get("host")), (200, host))
 
-    def test_a_redirect_to_the_replicas_own_name_leads_here(self):
+    def test_a_redirect_to_the_replicas_name_points_to_the_router(self):
         e = self.named()
         r = self.router([e], "--other-paths", "pass")
         for to, seen in (("http://%s/docs?a=1" % e.names[0], "/docs?a=1"),
@@ -121,7 +121,7 @@ class HostHeader(Case):
             got = self.client(r).ask("GET", "/docs/")
             self.assertEqual((got.status, got.all("location")), (307, [seen]))
 
-    def test_with_the_clients_host_redirects_are_the_replicas(self):
+    def test_with_the_clients_host_redirects_pass_unchanged(self):
         e = self.named()
         e.names.append("router.test")
         to = "http://%s/docs" % e.names[0]

@@ -33,7 +33,7 @@ class Secret(Case):
         self.assertNotIn(self.account.token, err)
         self.assertEqual(self.api.secrets, {})
 
-    def test_it_is_made_once_and_a_router_takes_it(self):
+    def test_the_secret_is_made_once_and_a_router_accepts_it(self):
         status, out, err = self.make()
         self.assertEqual((status, err), (0, ""))
         made = self.api.secrets["grapevine-key"]
@@ -51,7 +51,7 @@ class Secret(Case):
         self.assertIn('"grapevine-key" already exists and is not changed', out)
         self.assertEqual(self.api.secrets, {"grapevine-key": made})
 
-    def test_what_is_wrong_is_said(self):
+    def test_errors_are_explained(self):
         self.refused("KUBERNETES_SERVICE_HOST is not set", KUBERNETES_SERVICE_HOST="")
         self.refused("nowhere.*No such file", folder=os.path.join(self.folder, "nowhere"))
         self.api.forbidden = True
@@ -63,7 +63,7 @@ class Secret(Case):
         write(self.account.path("namespace"), "two words")
         self.refused("namespace is no single line of visible ASCII")
         write(self.account.path("namespace"), NAMESPACE)
-        self.account.ca()  # another one, which did not sign the API server
+        self.account.ca()  # another CA, which did not sign the API server
         self.refused("does not answer: .*certificate")
         self.api.stop()
         self.refused("the API server does not answer: .*(refused|connect)")

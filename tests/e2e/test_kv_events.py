@@ -22,7 +22,7 @@ class Events(Clustered):
         return self.sim(*SPEED, "--kv-events", form, "--kv-replay-port", "0", *args, port=port)
 
     def wait_read(self, router, replica):
-        """Blocks are known, and the last message is read."""
+        """Waits until blocks are known and the last message is read."""
         wait_for(lambda: of(router, "read", replica) == 1 and of(router, "blocks", replica) > 0,
                  "blocks of " + replica)
 
@@ -47,7 +47,7 @@ class Events(Clustered):
                  of(r, "gaps_total", sim.name) > 0, "what was missing")
         self.assertEqual(of(r, "missed_total", sim.name), 0)
 
-    def test_an_engine_that_restarts_is_read_on(self):
+    def test_the_feed_of_a_restarted_engine_is_read_on(self):
         port, events, again = (closed_port() for _ in range(3))
         ports = ("--kv-events-port", str(events), "--kv-replay-port", str(again))
         sim = self.publisher(*ports, port=port)
@@ -130,7 +130,7 @@ class Events(Clustered):
         talk.ask(r)
         self.wait_read(r, talk.where[0])
 
-    def test_a_label_names_what_the_engine_does_not(self):
+    def test_a_label_names_a_feed_that_the_engine_does_not(self):
         events = closed_port()
         quiet = self.publisher("--kv-events-port", str(events), "--kv-topic", "kv@x")
         label = "#kv-events=tcp://%s:%d?topic=kv@" % (HOST, events)
@@ -143,9 +143,9 @@ class Events(Clustered):
         Talk(self, 6).ask(off)
         self.assertEqual(off.metric("events_feeds"), 0)
         threads = [len(os.listdir("/proc/%d/task" % router.pid)) for router in (off, r)]
-        self.assertLess(*threads)  # libzmq has none where no feed was ever opened
+        self.assertLess(*threads)  # libzmq starts its threads with the first feed
 
-    def test_another_router_takes_over(self):
+    def test_another_router_takes_over_reading(self):
         sim = self.publisher()
         nodes = self.cluster(3, [sim])
         def roles():
@@ -175,9 +175,9 @@ class Events(Clustered):
         self.assertEqual(of(second, "connects_total", sim.name), 1)  # continued from its state as standby
         self.assertGreaterEqual(of(second, "messages_total", sim.name), known)
 
-    def test_one_that_knows_more_reads_on(self):
-        """Without a replay a restarted router knows nothing of the contents. It remains standby, even if its hash puts
-        it first."""
+    def test_the_router_that_knows_more_keeps_reading(self):
+        """Without a replay a restarted router knows nothing of the contents. The router remains standby, even if its
+        hash puts it first."""
         sim = self.sim(*SPEED, "--kv-events", "vllm-0.25", "--block-tokens", "16")
         nodes = self.cluster(2, [sim])
 
@@ -214,8 +214,8 @@ class Events(Clustered):
         return got["replicas"][0]["cached_tokens"]
 
     def tie(self, nodes, sim, readers):
-        """Repeats a cached prompt until so many readers know its blocks. Times decide that: on a busy machine it takes
-        more prompts."""
+        """Repeats a cached prompt until this number of readers knows its blocks. On a busy machine it takes more
+        prompts."""
         tried = itertools.count(1)
 
         def tied():
@@ -226,8 +226,8 @@ class Events(Clustered):
             return n if rose >= readers and all(self.held(r, n) > 500 for r in nodes) else 0
         return wait_for(tied, "readers know where a prompt stands")
 
-    def test_a_reader_that_stands_still(self):
-        """The one that stood by says what went since, also before anybody knew that the first one is silent."""
+    def test_a_stalled_reader_is_replaced(self):
+        """The standby router announces what was evicted meanwhile, also before any router noticed the silent reader."""
         sim = self.publisher("--cache-tokens", "4096", "--block-tokens", "16")
         nodes = self.cluster(3, [sim])
 
@@ -249,7 +249,7 @@ class Events(Clustered):
         for r in nodes:
             wait_for(lambda: self.held(r, n) == 0, "it is gone for all")  # noqa: B023
 
-    def test_a_restart_that_only_the_feed_shows(self):
+    def test_a_restart_that_only_the_feed_shows_is_noticed(self):
         sim = self.publisher("--metrics", "off", "--block-tokens", "16")
         r = self.router([sim.url])
         wait_for(lambda: of(r, "live", sim.name) == 1, "events are live")
@@ -260,7 +260,7 @@ class Events(Clustered):
         self.assertEqual(r.admin("GET", "/replicas").json[0]["cache"]["from"], "events")
         self.assertEqual(r.wait_event("replica_restarted")["replica"], sim.name)
 
-    def test_one_that_does_not_read_is_passed_over(self):
+    def test_a_router_with_kv_events_off_does_not_read(self):
         sim = self.publisher()
         one = self.node("r1", [sim], "--kv-events", "off")
         two = self.node("r2", [sim], "--kv-events", "off", join=one)
@@ -298,8 +298,9 @@ class Events(Clustered):
         texts = [e["text"] for e in r.admin("GET", "/events").json["events"]]
         self.assertTrue(any("contradict its KV-cache events from tcp://" in t for t in texts), texts)
 
-    def test_what_passes_the_routers_by_is_seen(self):
-        """Requests that no router knows of push a prompt out: every router hears of it, from the one that reads the events."""
+    def test_evictions_by_requests_that_bypass_routers_are_seen(self):
+        """Requests that bypass the routers evict a prompt: every router learns this from the router that reads the
+        events."""
         sim = self.publisher("--cache-tokens", "4096", "--block-tokens", "16")
         nodes = self.cluster(2, [sim])
         wait_for(lambda: all(of(r, "live", sim.name) == 1 for r in nodes), "events are live")
@@ -310,7 +311,7 @@ class Events(Clustered):
             wait_for(lambda: self.held(r, n) == 0, "it is gone")
             self.assertEqual(r.admin("GET", "/replicas").json[0]["cache"]["from"], "events")
 
-    def test_tokens_that_are_asked_for(self):
+    def test_requested_tokens_tie_prompts_to_blocks(self):
         """The engine is asked for the tokens of prompts: clients see nothing of it, and the reader, another router, finds their blocks.
 
         Answers of one token: the pieces of longer ones depend on time."""
@@ -353,8 +354,9 @@ class Events(Clustered):
         theirs = self.client(other).post("/v1/chat/completions", body(1, return_token_ids=True)).json
         self.assertEqual(len(theirs["prompt_token_ids"]), theirs["usage"]["prompt_tokens"])
 
-    def test_a_system_text_that_was_there_before_the_router(self):
-        """Without a replay no event shows its place, nor the blocks behind it: an answer with requested tokens does."""
+    def test_a_system_text_cached_before_the_router_started(self):
+        """Without a replay no event shows the text's place or the blocks behind it; an answer with requested tokens
+        does."""
         sim = self.sim(*SPEED, "--kv-events", "vllm-0.24", "--cache-tokens", "65536", "--block-tokens", "16")
         numbers = itertools.count()
 
@@ -374,7 +376,7 @@ class Events(Clustered):
 
     @staticmethod
     def steady(answer):
-        """Without what two answers of one engine differ in."""
+        """The answer without the fields in which two answers of one engine differ."""
         answer = re.sub(rb'"created":\d+', b"", answer)
         return re.sub(rb'"(created_cache_tokens|cached_tokens)":\d+', b"", answer)
 

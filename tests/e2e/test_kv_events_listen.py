@@ -1,4 +1,4 @@
-"""KV-cache events of engines that connect: whose they are, and which router reads them."""
+"""KV-cache events of engines that connect: the replica that they belong to, and the router that reads them."""
 
 import socket
 import threading
@@ -23,7 +23,7 @@ def dropped(router, reason):
 
 
 class Service:
-    """One address in front of several ports, as a Service of Kubernetes: a connection goes to the port of now."""
+    """One address in front of several ports, as a Service of Kubernetes: a connection goes to the current port."""
 
     def __init__(self, port):
         self.port, self.open = port, []
@@ -83,7 +83,7 @@ class Listen(Clustered):
     def wait_read(self, router, replica):
         wait_for(lambda: of(router, "read", replica) == 1 and of(router, "blocks", replica) > 0, "blocks of " + replica)
 
-    def test_by_topic(self):
+    def test_feeds_are_matched_by_topic(self):
         port, http = closed_port(), closed_port()
         sims = [self.publisher(port, "--kv-topic", "kv@a", port=http), self.publisher(port, "--kv-topic", "kv@b")]
         r = self.listener(port, ["%s#kv-events=listen?topic=kv@%s" % (s.url, t) for s, t in zip(sims, "ab")])
@@ -110,7 +110,7 @@ class Listen(Clustered):
         self.wait_read(r, a.name)
         self.assertEqual((of(r, "whole", a.name), r.metric("events_feeds")), (1, 2))
 
-    def test_by_address_and_a_replay(self):
+    def test_a_feed_is_matched_by_address_and_replayed(self):
         port, again = closed_port(), closed_port()
         sim = self.publisher(port, "--kv-replay-port", str(again), "--block-tokens", "16")
         Talk(self, 2).ask(self.router([sim.url]))  # without a listener
@@ -129,7 +129,7 @@ class Listen(Clustered):
         wait_for(lambda: of(r, "read", sim.name) == 1, "it is read on")
         self.assertEqual((of(r, "missed_total", sim.name), of(r, "connects_total", sim.name)), (0, 2))
 
-    def test_an_unknown_topic(self):
+    def test_an_unknown_topic_is_reported(self):
         port = closed_port()
         sim = self.publisher(port, "--kv-topic", "kv@a")
         r = self.listener(port, [sim.url + "#kv-events=listen?topic=kv@b"])
@@ -145,7 +145,7 @@ class Listen(Clustered):
         texts = [e["text"] for e in r.admin("GET", "/events").json["events"]]
         self.assertTrue(any("from 127.0.0.1 with topic kv@a are dropped: no replica has this topic" in t for t in texts), texts)
 
-    def test_two_replicas_of_one_address(self):
+    def test_two_replicas_at_one_address_are_not_matched(self):
         port = closed_port()
         sim, other = self.publisher(port), self.sim(*SPEED)
         r = self.listener(port, [sim.url, other.url])

@@ -22,7 +22,7 @@ vllm:inter_token_latency_seconds_count {4}
 
 
 class Learning(Case):
-    def test_absurd_metrics_are_no_figures(self):
+    def test_absurd_metrics_keep_costs_finite(self):
         """Whatever an engine reports about itself, costs stay numbers: any other value ends the router."""
         cases = (("1e308", "9" * 19, "0", "%de-300", "%d000"), ("9e15", "9" * 15, "%de306", "%de300", "%de306"),
                  ("5e-324", "9" * 19, "%de-300", "%d", "%d"))
@@ -41,7 +41,7 @@ class Learning(Case):
                 self.assertEqual(got.status, 200, (case, got))
             router.stop()
 
-    def test_explain_says_what_a_slow_replica_is_due(self):
+    def test_explain_shows_a_slow_replicas_due_share(self):
         """One client keeps the fast replica busy. A new request would have to wait there, and the slow replica, which
         is free, has had less than its speed deserves."""
         fast, slow = self.sim("--speed-up", "4"), self.sim("--speed-up", "4", "--prefill-rate", "1000")

@@ -1,4 +1,4 @@
-"""Slow, many and large clients: which limit bites, and what it answers."""
+"""Slow, many and large clients: the limit that applies, and its answer."""
 
 import contextlib
 import json
@@ -17,7 +17,7 @@ from lib import (HOST, LIMIT, Case, Cut, Engine, Router, answer, binary, chunk, 
 
 
 class Strangers:
-    """Keeps so many connections open, from several addresses of the loopback: each sends the same and then nothing."""
+    """Keeps this number of connections open, from several addresses of the loopback: each sends the same and then nothing."""
 
     def __init__(self, port, sends, count, addresses):
         self.port, self.sends, self.count, self.addresses = port, sends, count, addresses
@@ -71,7 +71,7 @@ class Limits(Case):
         self.e.clear()
         self.e.handler = lambda asked: (asked.read_body(), asked.send(answer(200, b"ok")))
 
-    def test_a_head_that_trickles_gets_408_although_bytes_come(self):
+    def test_a_head_that_trickles_gets_408(self):
         c = self.client(self.r)
         data = b"GET /a HTTP/1.1\r\nHost: a\r\nX: " + b"y" * 1000
         start = time.monotonic()
@@ -99,18 +99,18 @@ class Limits(Case):
         self.r.quiet()
         self.assertEqual(self.r.metric("client_timeouts_total"), before + 1)
 
-    def test_a_request_that_waits_through_a_standstill_is_read_before_more_come_in(self):
+    def test_after_a_pause_waiting_requests_are_read_before_new_connections(self):
         r = self.router([self.e], "--other-paths", "pass", "--connections-max", "1", wait_up=False)
         wait_for(lambda: r.events("replica_up"), "the replica")
         early = self.client(r)
-        wait_for(lambda: r.metric("connections_open") == 2, "the early one")  # and the one of this look
+        wait_for(lambda: r.metric("connections_open") == 2, "the early one")  # and the one that reads the metric
         with stopped(r):
             self.client(r)
             early.send(request("GET", "/a"))
             quiet_for(0.15, "it was idle for longer than makes a connection go (0.1 s) when the router goes on")
         self.assertEqual(early.read().status, 200)
 
-    def test_slow_heads_and_slow_bodies_make_room(self):
+    def test_slow_heads_and_slow_bodies_give_way_to_new_connections(self):
         """Strangers hold more connections than may be open, each with half a head or half a body, and come again when
         they are closed, from one address and from several. Bystanders are served all the same."""
         r = self.router([self.e], "--connections-max", "300", "--client-body-timeout", "60s",
@@ -131,7 +131,7 @@ class Limits(Case):
                             served += bystander.ask("GET", "/a").status == 200
                     self.assertGreaterEqual(served, 15, (half.strip(), addresses))  # a busy machine loses one now and then
 
-    def test_connections_of_one_client(self):
+    def test_connections_of_one_client_are_limited(self):
         r = self.router([self.e], "--other-paths", "pass", "--connections-per-client-max", "2",
                         wait_up=False)
         wait_for(lambda: r.events("replica_up"), "the replica")
@@ -204,7 +204,7 @@ class Limits(Case):
         wait_for(lambda: r.metric("queue_length") == before + 1, "a request in the queue")
         return c
 
-    def test_a_request_waits_for_room(self):
+    def test_a_request_waits_in_the_queue_for_a_full_replica(self):
         r, first, go = self.crowded()
         second, third = self.waiting(r), self.waiting(r)
         shown = r.admin("GET", "/queue").json
@@ -267,7 +267,7 @@ class Files(Case):
         for c in held:
             self.assertEqual(c.send("}").read().status, 200)
 
-    def test_the_check_of_a_configuration_says_so(self):
+    def test_check_config_reports_the_lowered_limit(self):
         done = subprocess.run(["sh", "-c", 'ulimit -n 100; exec "$@"', "sh", binary("grapevine"),
                                "--replica", self.e.url, "--check-config"],
                               capture_output=True, text=True, check=True, timeout=LIMIT)
@@ -275,7 +275,7 @@ class Files(Case):
                                       r"at most 100 files may be open \(ulimit -n\)\n")
         self.assertEqual(done.stdout.count("lowered"), 1)
 
-    def test_without_files_it_waits_and_goes_on(self):
+    def test_without_free_descriptors_the_router_waits(self):
         """libuv closes what it cannot accept, or tries for ever."""
         r = self.router([self.e])
         admin = self.client(r.admin_port)
@@ -296,7 +296,7 @@ class Files(Case):
         self.assertEqual(c.read().status, 200)
 
     def test_connections_into_the_reserve_are_closed(self):
-        taken = "for n in {30..70}; do eval exec $n'</dev/null'; done"  # the admin port has not so many connections
+        taken = "for n in {30..70}; do eval exec $n'</dev/null'; done"  # the admin port has fewer connections
         r = self.router([self.e], wrap=["bash", "-c", 'ulimit -n 100; ' + taken + '; exec "$@"', "bash"])
         files = lambda: len(os.listdir("/proc/%d/fd" % r.pid))
         ask = lambda c: c.ask("GET", "/metrics", None, [("Host", HOST)]).body.decode()
@@ -309,7 +309,7 @@ class Files(Case):
             self.assertIn("\ngrapevine_accept_pauses_total %d\n" % n, ask(admin))
         wait_for(lambda: files() <= before, "no file is left open")  # probes have one now and then
 
-    def test_no_file_for_a_connection_to_a_replica_is_no_failure_of_it(self):
+    def test_a_descriptor_shortage_is_not_a_replicas_failure(self):
         r = self.router([self.e])
         c = self.client(r)
         self.assertEqual(c.ask("GET", "/health").status, 200)  # it is accepted

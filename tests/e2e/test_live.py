@@ -26,7 +26,7 @@ class Live(Case):
     def open(self, r):
         return r.metric("connections_open")
 
-    def test_what_a_viewer_sees(self):
+    def test_a_viewer_sees_requests_and_changes_but_no_prompts(self):
         sims = [self.sim() for _ in range(2)]
         r = self.router(sims)
         c = self.client(r)
@@ -70,8 +70,8 @@ class Live(Case):
         v.wait("news", lambda n: [e for e in n["events"] if e["kind"] == "drain"], "the drain")
         self.assertNotIn(SECRET, v.text.decode())
 
-    def test_more_replicas_than_a_snapshot_has(self):
-        """The page showed the first 128."""
+    def test_replicas_beyond_one_snapshot_are_sent_too(self):
+        """Before, the page showed the first 128 replicas only."""
         sim = self.sim()
         away = ["http://127.1.%d.%d:1" % (i // 200, 1 + i % 200) for i in range(300)]
         r = self.router([sim], *[a for url in away for a in ("--replica", url)])
@@ -114,7 +114,7 @@ class Live(Case):
         wait_for(lambda: self.open(r) == before, "no connection is left")
         self.assertEqual(r.metric("client_gone_total"), 0)
 
-    def test_a_viewer_holds_up_no_end(self):
+    def test_a_viewer_does_not_delay_the_routers_exit(self):
         r = self.router([self.engine()])
         v = self.viewer(r)
         v.next()
@@ -137,13 +137,14 @@ class Live(Case):
 
 
 class Cluster(Clustered):
-    def test_routers_that_agree_and_one_that_dies(self):
+    def test_viewers_see_agreement_and_a_routers_death(self):
         sim = self.sim()
         nodes = self.cluster(3, [sim])
         v = Viewer(nodes[0])
         self.addCleanup(v.close)
         v.begin()
-        # Once in twenty runs under sanitizers it never came: digests were asked for at the beat of the reports.
+        # Once in twenty runs under sanitizers this never came, because digests were requested in step with the
+        # reports.
         snap = v.wait("snap", lambda s: s["agreement"]["state"] == "equal", "they agree")
         self.assertEqual([m["name"] for m in snap["members"]], ["r1", "r2", "r3"])
         self.assertEqual(set(snap["agreement"]["nodes"]), {"r1", "r2", "r3"})

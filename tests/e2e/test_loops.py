@@ -1,5 +1,5 @@
-"""A replica must be an engine. A router in its place is found and gets no request; a request that
-goes in a circle all the same ends there."""
+"""A replica must be an engine. A router in an engine's place is detected and gets no request; a request that loops
+all the same ends there."""
 
 import json
 import socket
@@ -15,7 +15,7 @@ ASK = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 
 
 class Wire:
-    """A port whose connections are those of another: the router behind it is not to be seen."""
+    """A port that forwards connections to another port, so that the router behind it is not recognised."""
 
     def __init__(self, target=None):
         self.target = target
@@ -81,12 +81,12 @@ class Balancer(Engine):
 
 
 class Found(Case):
-    """Probes find it before its first request."""
+    """Probes detect the router before its first request."""
 
     def replica(self, r, name):
         return [x for x in r.admin("GET", "/replicas").json if x["name"] == name][0]
 
-    def test_its_own_address_stops_the_start(self):
+    def test_the_routers_own_address_as_a_replica_stops_the_start(self):
         for listen, admin, replica, word in (
                 ("0.0.0.0:8080", "127.0.0.1:0", "http://localhost:8080", "(listen)"),
                 ("127.0.0.1:8080", "127.0.0.1:0", "http://127.0.0.1:8080", "(listen)"),
@@ -101,7 +101,7 @@ class Found(Case):
                 for text in (replica, word, "an engine"):
                     self.assertIn(text, err)
 
-    def test_two_routers_that_point_at_each_other(self):
+    def test_two_routers_as_each_others_replicas_are_detected(self):
         port = closed_port()
         engine = self.engine()
         one = self.router(["http://%s:%d" % (HOST, port)])
@@ -118,7 +118,7 @@ class Found(Case):
                              1)
             _, out, _ = gvctl("replicas", admin=r.admin_port)
             self.assertIn("%s is a Grapevine router (grapevine-" % name, out)
-        # The one has nothing else, so it is not ready; the other goes on with its engine.
+        # The first router has no other replica, so it is not ready; the second goes on with its engine.
         self.assertEqual(one.admin("GET", "/readyz").status, 503)
         self.assertEqual(self.client(one).post(CHAT, ASK).status, 503)
         two.wait_event("replica_up")
@@ -136,7 +136,7 @@ class Found(Case):
         self.assertNotIn("router", self.replica(one, "%s:%d" % (HOST, port)))
         self.assertEqual(len(one.events("replica_is_router")), 1)
 
-    def test_a_router_in_the_place_of_an_engine_sees_no_clients_key(self):
+    def test_a_router_in_an_engines_place_gets_no_clients_key(self):
         """The engine refused to list its models, so clients' keys were shown to it."""
         def refuse(asked):
             asked.send(answer_json({"error": "no"}, 403))
@@ -159,14 +159,14 @@ class Found(Case):
         got = self.client(r).ask("GET", "/v1/models", headers=key)
         self.assertEqual(got.status, 503)  # none is listed
         self.assertEqual(set(seen), {None})
-        # The next engine there refuses too: that is news.
+        # The next engine at this address refuses too, and is reported anew.
         other.stop()
         engine = self.keep(Engine(port=engine.port))
         engine.probes["/v1/models"] = refuse
         r.wait_event("replica_refuses_probes", 2)
         self.assertEqual(r.events("replica_takes_probes"), [])
 
-    def test_a_router_that_is_its_own_replica_by_another_name(self):
+    def test_a_router_as_its_own_replica_under_another_name_is_detected(self):
         wire = Wire()
         self.addCleanup(wire.stop)
         r = self.router([], "--replica", wire.url, wait_up=False)
@@ -176,13 +176,13 @@ class Found(Case):
         self.assertEqual(self.client(r).post(CHAT, ASK).status, 503)
         self.assertEqual(r.metric('requests_refused_total{reason="loop"}'), 0)
 
-    def test_an_admin_port_is_no_engine_either(self):
+    def test_an_admin_port_as_a_replica_is_detected(self):
         other = self.router([self.engine()])
         r = self.router(["http://%s:%d" % (HOST, other.admin_port)])
         r.wait_event("replica_is_router")
         self.assertEqual(r.admin("GET", "/readyz").status, 503)
 
-    def test_only_probes_are_told_who_answers(self):
+    def test_only_probes_get_the_routers_id(self):
         r = self.router([self.engine()])
         for path in ("/health", "/v1/models"):
             self.assertIsNone(self.client(r).ask("GET", path).get("x-grapevine-router"))
@@ -194,8 +194,8 @@ class Added(Clustered):
     def names(self, r):
         return {x["name"] for x in r.admin("GET", "/replicas").json}
 
-    def test_a_router_is_not_added(self):
-        """Neither another, nor the one that is asked, nor another member."""
+    def test_a_router_cannot_be_added_as_a_replica(self):
+        """Neither a foreign router, nor the called one, nor another member."""
         e = self.engine()
         one, two = self.cluster(2, [e])
         alone = self.router([e])
@@ -214,7 +214,7 @@ class Added(Clustered):
         for r in (one, two):
             self.assertEqual(self.names(r), {e.name, later.name})
 
-    def test_what_does_not_answer_yet_is_added(self):
+    def test_a_replica_that_does_not_answer_yet_is_added(self):
         nobody = Dns({})
         self.addCleanup(nobody.stop)
         r = self.router([self.engine()], "--dns-server", nobody.address)
@@ -234,7 +234,7 @@ class Added(Clustered):
         self.assertEqual(json.loads(gvctl("add", engine.name, "--json", admin=r.admin_port)[1]),
                          {"ok": True, "replica": engine.name})
 
-    def test_who_leaves_before_the_answer_adds_nothing(self):
+    def test_a_client_that_leaves_before_the_answer_adds_nothing(self):
         r = self.router([self.engine()])
         silent = socket.socket()
         silent.bind((HOST, 0))
@@ -252,8 +252,8 @@ class Added(Clustered):
             pass
         self.assertNotIn(name, self.names(r))
 
-    def test_a_replica_that_is_heard_of_is_probed_like_any(self):
-        """The second router has the first for a replica, so both know of it."""
+    def test_a_replica_learned_from_a_peer_is_probed_like_any(self):
+        """The second router has the first as a replica, so both routers know this replica."""
         e = self.engine()
         one = self.node("r1", [e])
         name = "%s:%d" % (HOST, one.port)
@@ -273,7 +273,7 @@ class Looping(Case):
         b = self.keep(Balancer())
         return b, self.router([b], "--policy", "round_robin", *args)
 
-    def test_a_request_that_comes_back_ends(self):
+    def test_a_request_that_loops_back_is_refused(self):
         b, r = self.balanced()
         b.target = r.port
         got = self.client(r).post(CHAT, ASK)

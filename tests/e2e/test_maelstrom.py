@@ -91,7 +91,7 @@ class Network:
             self.lock.notify_all()
 
     def carry(self):
-        """The only one that writes gossip to nodes; clients write under the same lock."""
+        """The only thread that writes gossip to nodes; clients write under the same lock."""
         with self.lock:
             while not self.closed:
                 now = time.monotonic()
@@ -175,7 +175,7 @@ class Maelstrom(unittest.TestCase):
                 self.assertEqual(answer["type"], "add_ok")
             self.check(net, "value", total)
 
-    def test_what_is_no_message(self):
+    def test_malformed_messages_do_no_harm(self):
         with Network("g-set") as net:
             with net.lock:
                 node = net.nodes["n1"]

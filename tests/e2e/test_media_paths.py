@@ -1,5 +1,5 @@
 """Audio, images, videos and paths that only some engines have: by the model that their body names, as JSON or as a form.
-What an engine keeps (a video, an image) is asked for where it was made."""
+A video or an image that an engine keeps is requested from that engine."""
 
 import json
 import unittest
@@ -77,7 +77,7 @@ class MediaPaths(Case):
         for path in JSON_ONLY:
             self.check(path, JSON, text)
 
-    def test_paths_that_no_engine_is_known_to_have_too(self):
+    def test_unknown_paths_go_to_their_model_too(self):
         for path in ("/v1/anything", "/predict", "/v1/videos/edits"):
             self.check(path, JSON, text)
             self.check(path, FORM, form)
@@ -87,18 +87,18 @@ class MediaPaths(Case):
         for headers, body in ((JSON, b"[1, 2]"), ([], b"\0" * 300000), (JSON, b'{"prompt": "no model"}')):
             self.assertEqual(self.client(self.r).ask("POST", "/predict", body, headers).status, 200)
 
-    def test_an_object_is_read_whatever_its_type(self):
+    def test_a_json_object_is_read_with_any_content_type(self):
         for type in OTHER_TYPES:
             self.check("/predict", [("Content-Type", type)] if type else [], lambda model: b"\r\n " + text(model))
 
-    def test_without_it_they_stay_closed(self):
+    def test_without_the_setting_unknown_paths_are_404(self):
         r = self.router([self.one])
         for path in ("/predict", "/v1/images/nothing", "/v1/videos/a/b"):
             self.assertEqual(self.client(r).ask("POST", path, text("one"), JSON).status, 404)
         got = self.client(r).ask("POST", "/v1/images/generations", text("third"), JSON)
         self.assertEqual((got.status, json.loads(got.body)["error"]["param"]), (404, "model"))
 
-    def test_a_slash_at_the_end(self):
+    def test_a_trailing_slash_is_dropped_on_known_paths(self):
         self.check("/v1/chat/completions/", JSON, text, "/v1/chat/completions")
         self.check("/v1/images/edits/?a=b/", FORM, form, "/v1/images/edits?a=b/")
         c = self.client(self.r)
@@ -109,7 +109,7 @@ class MediaPaths(Case):
         c.ask("GET", "/docs/")
         self.assertIn("/docs/", [a.target for a in self.one.requests + self.other.requests])
 
-    def test_an_absolute_target_goes_before_the_host(self):
+    def test_an_absolute_target_overrides_the_host_header(self):
         body = text("other")
         c = self.client(self.r)
         c.send(b"POST http://api.test:81/v1/embeddings HTTP/1.1\r\nHost: else.test\r\nContent-Length: %d\r\n\r\n%s" %
@@ -121,7 +121,7 @@ class MediaPaths(Case):
     def makers(self):
         return [self.keep(Maker("video_old_%d" % i, "img_%d" % i, models=["m%d" % i])) for i in range(3)]
 
-    def test_a_video_is_asked_for_where_it_was_made(self):
+    def test_a_video_is_requested_from_its_maker(self):
         engines = self.makers()
         r = self.router(engines)
         for e in engines * 2:
@@ -136,7 +136,7 @@ class MediaPaths(Case):
             self.assertEqual(len(e.requests), 3)
             self.assertEqual(sum(len(mine.requests) for mine in engines), 3)
 
-    def test_what_this_router_does_not_know_is_asked_for(self):
+    def test_an_unknown_video_is_requested_from_each_replica(self):
         engines = self.makers()
         r = self.router(engines)
         for i, e in enumerate(engines):

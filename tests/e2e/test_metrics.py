@@ -43,7 +43,7 @@ class Metrics(Clustered):
         sims = [self.sim("--speed-up", "5") for _ in range(2)]
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        shown = Authority(folder.name).flags("replica")  # so that there is a certificate that ends
+        shown = Authority(folder.name).flags("replica")  # so that a certificate's expiry is shown
         self.r, other = self.cluster(2, sims, *shown, "--model-alias", "gpt-4o=sim")
         self.r.wait_up(2)
         talk = Talk(self, 1)
@@ -121,7 +121,7 @@ class Metrics(Clustered):
         self.assertEqual({name: about for name, _, about in rows if plain(about) != self.helps[name]}, {},
                          "docs/metrics.md and HELP differ")
 
-    def test_the_text_is_prometheus_and_has_what_the_docs_name(self):
+    def test_the_text_is_valid_and_has_all_documented_metrics(self):
         families = self.families()
         self.assertGreater(len(families), 120)
         names = list(documented())

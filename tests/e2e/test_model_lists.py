@@ -105,7 +105,7 @@ class Lists(Clustered):
     def test_an_adapter_is_unloaded_with_three_routers(self):
         self.unloaded(3)
 
-    def test_each_api_says_so_in_its_own_form(self):
+    def test_each_apis_unknown_model_error_is_recognised(self):
         chat = {"model": "ad", "messages": [message("user", "x")], "max_tokens": 1}
         flat = lambda name: dict(unknown(name)["error"], object="error")
         anthropic = lambda name: {"type": "error", "error": {"type": "not_found_error", "message": "model: " + name}}
@@ -161,7 +161,8 @@ class Lists(Clustered):
         self.assertEqual((got.status, got.get("x-grapevine-replica")), (200, b.name), got)
 
     def guessed(self, n, status):
-        """One is up and has no list: it may serve any name, and knows none (a default backend of an ingress)."""
+        """One engine is up without a model list: it may serve any name, and knows none (like an ingress's default
+        backend)."""
         a, b = self.engine(models=()), self.listing("m2")
         a.probes["/v1/models"] = lambda asked: asked.send(answer_json({"detail": "no"}, status))
         a.replies(answer_json({"detail": "no"}, 404))
@@ -187,7 +188,7 @@ class Lists(Clustered):
             self.replaced(routers, a, b)
 
     def told(self, routers, a, status):
-        """Operators read of it: once in the log, and below the table."""
+        """Operators see this once in the log, and below the table."""
         for r in routers:
             events = r.events("replica_models_unknown")
             said = gvctl("replicas", admin=r.admin_port)[1]
@@ -213,16 +214,16 @@ class Lists(Clustered):
             got = self.client(r).post(CHAT, {"model": "own", "messages": []})
             self.assertEqual(got.status, 503, got)
 
-    def test_a_new_model_beside_one_without_a_list(self):
+    def test_a_new_model_next_to_an_engine_without_a_list(self):
         self.guessed(1, 404)
 
-    def test_a_new_model_beside_one_whose_list_is_refused(self):
+    def test_a_new_model_next_to_an_engine_that_refuses_its_list(self):
         self.guessed(1, 401)
 
-    def test_a_new_model_beside_one_without_a_list_with_three_routers(self):
+    def test_a_new_model_next_to_an_engine_without_a_list_three_routers(self):
         self.guessed(3, 404)
 
-    def test_a_model_is_gone(self):
+    def test_a_model_that_all_engines_unloaded_is_404(self):
         a, b = self.listing("m", "ad"), self.listing("m", "ad")
         r = self.routers(1, [a, b])[0]
         a.models.remove("ad")
@@ -256,10 +257,10 @@ class Restarts(Clustered):
         asking.wait(60)
         self.assertEqual(asking.stop(), [])
 
-    def test_one_router(self):
+    def test_another_model_behind_an_address_is_noticed(self):
         self.again(1)
 
-    def test_three_routers(self):
+    def test_another_model_behind_an_address_is_noticed_by_three_routers(self):
         self.again(3)
 
 
@@ -287,7 +288,7 @@ class Zero(Clustered):
         self.assertEqual(self.ask(r, "typo").status, 404)
         self.assertEqual(self.ask(r, "m").status, 200)
 
-    def test_an_sglang_beside_it(self):
+    def test_an_sglang_replica_gets_no_requests_for_a_model_of_a_label(self):
         """The SGLang serves any name in a request, except one that a label gives to another replica."""
         e = self.engine(models=("m",))
         e.probes["/v1/models"] = lambda asked: asked.send(answer_json(
@@ -304,7 +305,7 @@ class Zero(Clustered):
         why = r.admin("POST", "/explain", json.dumps({"model": "zero", "messages": []}).encode()).json["left_out"]
         self.assertEqual([k["why"] for k in why], ["does not serve the model"])
 
-    def test_a_file_and_the_settings_name_models(self):
+    def test_labels_in_a_file_and_in_settings_name_models(self):
         path = os.path.join(self.folder.name, "replicas")
         with open(path, "w") as f:
             f.write("http://%s:%d#model=filed\n" % (HOST, closed_port()))
@@ -313,7 +314,7 @@ class Zero(Clustered):
         for model, status in (("filed", 503), ("set", 503), ("m", 200), ("typo", 404)):
             self.assertEqual(self.ask(r, model).status, status, model)
 
-    def test_one_that_never_listed_is_down(self):
+    def test_a_replica_that_never_listed_models_does_not_hide_404s(self):
         r = self.router([self.engine(), "http://%s:%d" % (HOST, closed_port())])
         r.wait_event("replica_down")
         self.assertEqual(self.ask(r, "m").status, 200)

@@ -18,7 +18,7 @@ COMPLETION = json.dumps({"model": "m", "prompt": "x"}).encode()
 
 
 class PartlySilent(Dns):
-    """Says nothing of some names, or nothing of their IPv6 addresses."""
+    """Does not answer for some names, or not for their IPv6 addresses."""
     silent_v6 = ()
 
     def answer(self, query, protocol):
@@ -67,9 +67,9 @@ class Names(Clustered):
         got = client.ask("POST", "/v1/completions", COMPLETION, [("Content-Type", "application/json")])
         return got.status, got.body
 
-    def test_silence_holds_up_nobody(self):
-        """A look-up of a silent name lasts for 18 s here. libuv's pool did two at a time: a replica, a seed and the
-        end came when those in front of them had failed."""
+    def test_a_silent_dns_server_delays_no_other_lookup(self):
+        """A lookup of a silent name takes 18 s here. Before, libuv's pool did two lookups at a time: a replica, a
+        seed and the exit waited until the lookups ahead of them had failed."""
         engine = self.engine()
         seed = self.node("seed", [engine])
         self.dns.records.update({"engine.test": {"A": [HOST]}, "half.test": {"A": [HOST]}, "seed.test": {"A": [HOST]}})
@@ -93,7 +93,7 @@ class Names(Clustered):
         self.assertEqual(r.wait(), 0)
         self.assertEqual([e["event"] for e in r.events() if e["event"].endswith("_unresolved")], [])
 
-    def test_why_there_is_no_address(self):
+    def test_the_reason_for_a_missing_address_is_reported(self):
         """All three were "no health check has answered yet", then "its health checks fail: the engine's log says why"."""
         self.servers = [self.dns]
         causes = {SILENT[0]: ("dns_silent", "no DNS server answers", "check that the nameserver in /etc/resolv.conf is up"),
@@ -116,15 +116,15 @@ class Names(Clustered):
         self.assertIn("Replica %s:8000 is without an address: no DNS server answers for its name." % SILENT[0], events)
         self.assertIn("The name of replica broken.test:8000 cannot be looked up: the DNS server answers with", events)
 
-    def test_gvctl_waits_for_no_silent_dns(self):
-        """--timeout did not count for the look-up, which the system gave up after 10 s."""
+    def test_gvctls_timeout_includes_the_dns_lookup(self):
+        """Before, --timeout did not include the lookup, which the system gave up after 10 s."""
         self.servers = [self.dns]
         p = subprocess.run(self.system() + [binary("gvctl"), "--admin", "http://%s:9090" % SILENT[0], "replicas", "--timeout", "1"],
                            capture_output=True, timeout=LIMIT)
         self.assertEqual((p.returncode, p.stdout), (1, b""))
         self.assertIn(b"gvctl: no answer to the DNS lookup of %s within 1 s\n" % SILENT[0].encode(), p.stderr)
 
-    def test_what_the_system_knows(self):
+    def test_names_resolve_as_with_the_systems_resolver(self):
         """/etc/hosts goes before DNS for a name, in all kinds of addresses; search domains; IPv6; invalid names."""
         engine, six = self.engine(), self.engine(host="::1")
         self.dns.records.update({"pinned.test": {"A": ["127.0.0.66"], "AAAA": ["::66"]}, "six.test": {"AAAA": ["::1"]},
@@ -141,8 +141,8 @@ class Names(Clustered):
         self.assertNotIn("pinned.test", [name for name, _, _ in self.dns.asked])
         self.assertNotIn("short.other.test", [name for name, _, _ in self.dns.asked])  # another one of that name
 
-    def test_an_address_that_changed(self):
-        """The old one answers on, and clients keep it busy. What is under way there is finished."""
+    def test_a_changed_address_is_used_and_old_requests_finish(self):
+        """The old address still answers, and clients keep it busy. Requests under way there finish."""
         release = threading.Event()
         self.addCleanup(release.set)
         old = self.engine(host="127.0.0.2")

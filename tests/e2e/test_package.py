@@ -63,7 +63,7 @@ class Manual(unittest.TestCase):
             self.assertNotRegex(self.page(name), r"\]\(|@[A-Z]+@|\*\*")
         self.assertNotIn("`", self.page("grapevine.8"))
 
-    def test_they_render_without_a_warning(self):
+    def test_the_man_pages_render_without_a_warning(self):
         checks = [c for c in (["groff", "-man", "-Tutf8", "-ww", "-z"], ["mandoc", "-T", "lint", "-W", "warning"])
                   if shutil.which(c[0])]
         if not checks:
@@ -132,8 +132,8 @@ class Debian(Case):
         self.assertEqual(set(re.findall(r"^\S+ (\S+)", dates, re.M)), {"root/root"})
 
     @unittest.skipUnless(shutil.which("git"), "want git")
-    def test_a_newer_build_is_newer(self):
-        """All builds were 0.1.0: apt and rollout.sh took a newer one for what was there already."""
+    def test_a_newer_build_has_a_higher_version(self):
+        """Before, all builds were 0.1.0: apt and rollout.sh took a newer build for the installed one."""
         tree = os.path.join(self.folder, "tree")
         os.makedirs(os.path.join(tree, "deploy/debian"))
         shutil.copy("deploy/debian/suffix.sh", os.path.join(tree, "deploy/debian"))
@@ -164,11 +164,12 @@ class Debian(Case):
         self.assertEqual(suffix() + suffix("--commit"), "", "a release")
 
     def test_a_build_in_another_folder_gives_the_same_program(self):
-        """No path of the tree is in it, not even in what strip takes away: the build id follows from that."""
+        """No path of the tree is in the program, not even in the parts that strip removes: the build id depends on
+        them."""
         with open(binary("grapevine"), "rb") as f:
             self.assertNotIn(os.getcwd().encode(), f.read())
 
-    def test_what_it_says_of_itself(self):
+    def test_the_packages_control_fields(self):
         fields = dict(re.findall(r"^(\S+): (.*)$", run("dpkg-deb", "-f", self.package), re.M))
         version, _, commit = run(binary("grapevine"), "--version").split()[1].partition("+")
         self.assertIn("g" + commit if commit else version, fields["Version"])
@@ -182,8 +183,9 @@ class Debian(Case):
 
     @unittest.skipUnless(os.geteuid() == 0 and not subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode,
                          "needs root and a mount namespace")
-    def test_an_upgrade_checks_what_the_user_of_the_service_may_read(self):
-        """Root may read all: the old router was stopped, and the new one ended with status 2, for good."""
+    def test_an_upgrade_checks_settings_as_the_services_user(self):
+        """Before, root checked, which may read all: the old router was stopped, and the new one exited with status 2,
+        for good."""
         at = lambda *names: os.path.join(self.folder, "upgrade", *names)
         os.makedirs(at("bin"))
         os.chmod(at(), 0o755)
@@ -219,7 +221,7 @@ class Debian(Case):
             said = run("unshare", "-m", "sh", "-c", script, "sh", mode, cwd=at())
             self.assertEqual("restart grapevine.service" in said or "restarting" in said, restarts, said)
             self.assertEqual("/etc/grapevine/t" in said and "may not read" in said, not restarts, said)
-            # Files that root makes there are for the service, and nowhere else.
+            # Files that root makes in that folder, and only there, are readable for the service.
             self.assertEqual(said.split("\n")[-5:-1], ["/etc/grapevine grapevine 755", "/etc/grapevine/k grapevine 640",
                                                       "/etc/grapevine/c grapevine 640", "/run/k root 600"])
 
@@ -227,7 +229,7 @@ class Debian(Case):
     def test_lintian(self):
         run("lintian", "--fail-on", "error,warning", self.package)
 
-    def test_every_setting_in_the_comments_is_one(self):
+    def test_every_setting_in_the_comments_is_valid(self):
         """A setting that a newcomer uncomments must be valid."""
         settings = text(os.path.join(self.root, "etc/grapevine/grapevine.yaml"))
         known = set(re.findall(r"^- `([a-z-]+)` \(", text("docs/options.md"), re.M))
@@ -237,7 +239,7 @@ class Debian(Case):
         file = os.path.join(self.folder, "all.yaml")
         with open(file, "w", encoding="utf-8") as f:
             f.write(re.sub(r"^# ([a-z][a-z-]+:(?: |$)|  - )", r"\1", settings, flags=re.M))
-        # All that is wrong with it then is that the files are not here.
+        # The only error left is that the files do not exist here.
         p = subprocess.run([binary("grapevine"), "--check-config", "--config", file], capture_output=True, text=True)
         self.assertRegex(p.stderr, r"^grapevine: [^\n]*\"/etc/grapevine/[^\n]*No such file or directory\n$")
 
@@ -282,7 +284,7 @@ class Debian(Case):
 @ORDINARY
 @unittest.skipIf(os.geteuid(), "want root, for chroot")
 class Container(Case):
-    def test_what_is_in_the_image_is_enough_and_little(self):
+    def test_the_image_is_complete_and_small(self):
         folder = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, folder)
         os.chmod(folder, 0o755)

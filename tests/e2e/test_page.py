@@ -51,7 +51,7 @@ class Files(Case):
         self.tree = Tree()
         self.tree.feed(source("index.html"))
 
-    def test_the_html_is_whole_and_has_all_that_the_script_looks_for(self):
+    def test_the_html_is_valid_and_has_all_elements_of_the_script(self):
         self.assertEqual(self.tree.open, [])
         self.assertEqual(len(self.tree.ids), len(set(self.tree.ids)))
         for name in self.names:
@@ -69,7 +69,7 @@ class Files(Case):
         for landmark in ("header", "main", "footer", "h1"):
             self.assertEqual(tags.count(landmark), 1)
 
-    def test_nothing_comes_from_elsewhere_and_nothing_is_inline(self):
+    def test_the_page_loads_nothing_external_and_nothing_inline(self):
         for tag, attrs in self.tree.tags:
             self.assertNotIn("style", attrs)
             self.assertFalse([k for k in attrs if k.startswith("on")])
@@ -81,7 +81,7 @@ class Files(Case):
             self.assertNotRegex(text, r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function|"
                                       r"localStorage|sessionStorage|document\.cookie", name)
 
-    def test_it_is_small_and_served_as_it_is(self):
+    def test_the_page_is_small_and_served_unchanged(self):
         r = self.router([self.engine()])
         total = 0
         for name in self.names:
@@ -123,27 +123,27 @@ class Access(Case):
         host = [] if "Host" in dict(headers) else [("Host", self.own)]
         return self.r.admin("POST", "/explain", self.body, host + list(headers))
 
-    def test_the_page_itself_may_ask(self):
+    def test_the_page_itself_may_call_explain(self):
         got = self.explain(("Origin", "http://" + self.own), ("Sec-Fetch-Site", "same-origin"))
         self.assertEqual(got.status, 200, got)
         self.assertEqual(got.json["choice"], self.e.name)
         self.assertNotIn(SECRET, got.body.decode())
         self.assertEqual(self.explain(("Origin", "http://" + self.own)).status, 200)  # an older browser
 
-    def test_pages_of_others_may_not(self):
+    def test_pages_of_other_origins_may_not_call_explain(self):
         for origin in ("http://evil.test", "http://%s" % HOST, "http://%s:1" % HOST, "null", "http://" + self.own + ".evil.test",
                        "ftp://" + self.own, "file://"):
             self.assertEqual(self.explain(("Origin", origin)).status, 403, origin)
             self.assertEqual(self.r.admin("GET", "/decisions", headers=[("Host", self.own), ("Origin", origin)]).status,
                              403, origin)
         self.assertEqual(self.explain(("Origin", "http://" + self.own), ("Sec-Fetch-Site", "cross-site")).status, 403)
-        # A name that was pointed here (DNS rebinding) is no name of ours, though the page is of the same origin.
+        # A name that was pointed here (DNS rebinding) is not the router's name, though the page has the same origin.
         rebound = [("Host", "evil.test:9090"), ("Origin", "http://evil.test:9090"), ("Sec-Fetch-Site", "same-origin")]
         self.assertEqual(self.explain(*rebound).status, 403)
         self.assertEqual(self.r.admin("GET", "/", headers=HTML + rebound[:1]).status, 403)
 
-    def test_the_names_that_the_others_are_told(self):
-        """Links of the page to other routers lead there: it was refused where admin-listen is 0.0.0.0."""
+    def test_advertised_names_are_accepted_as_host(self):
+        """The page's links to other routers use these names; before, they were refused if admin-listen is 0.0.0.0."""
         alone = ("--gossip-listen", HOST + ":0", "--insecure-gossip", "on")
         machine = socket.gethostname()
         for args, host, told in ((("--admin-listen", "0.0.0.0:0"), machine, machine),
@@ -161,7 +161,7 @@ class Access(Case):
             for other in ("evil.test", "fd00", "router-2.test", "xrouter-1.test", machine + ".evil.test"):
                 self.assertEqual(r.admin("GET", "/", headers=HTML + [("Host", other)]).status, 403, other)
 
-    def test_streams_are_not_held_by_pages_of_others_but_links_work(self):
+    def test_pages_of_other_origins_get_no_streams_but_links_work(self):
         for site in ("cross-site", "same-site"):
             c = self.client(self.r.admin_port)
             c.send(request("GET", "/live", None, [("Host", HOST), ("Sec-Fetch-Site", site)]))
@@ -175,8 +175,8 @@ class Access(Case):
             self.assertEqual(form.status, 403)
             self.assertIn("web pages", form.json["error"]["message"])
 
-    def test_the_page_changes_nothing(self):
-        """Whatever ran in the page: no token, no change."""
+    def test_the_page_cannot_change_anything(self):
+        """Whatever script runs in the page: no token, no change."""
         own = [("Origin", "http://" + self.own), ("Sec-Fetch-Site", "same-origin")]
         for method, path in (("POST", "/drain?replica=" + self.e.name), ("DELETE", "/replicas?replica=" + self.e.name),
                              ("POST", "/replicas?replica=10.0.0.9:80"), ("POST", "/log-level?level=debug")):
@@ -186,7 +186,7 @@ class Access(Case):
         self.assertEqual([x["health"] for x in self.r.admin("GET", "/replicas").json], ["up"])
 
 
-# The box in a document of which it has what the box asks for; the calls fail without the token.
+# The explain box in a document with only the parts that it uses; its calls fail without the token.
 ASKS = """
 const made = {};
 function element(id) {
@@ -231,7 +231,7 @@ console.log(JSON.stringify({ told, seen, left: element('ask-token').value }));
 
 @unittest.skipUnless(shutil.which("node"), "node is not here (Debian: nodejs)")
 class Asking(unittest.TestCase):
-    def test_the_box_asks_for_a_token_where_asking_needs_one(self):
+    def test_the_explain_box_requests_a_token_if_calls_need_one(self):
         with tempfile.TemporaryDirectory() as folder:
             for name in os.listdir(FOLDER):
                 shutil.copy(os.path.join(FOLDER, name), folder)

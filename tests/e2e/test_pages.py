@@ -1,4 +1,4 @@
-"""The pages for people: links lead somewhere, and the commands of gvctl that they name are there."""
+"""The documentation's pages: links have targets, and the commands of gvctl that they name exist."""
 
 import glob
 import os
@@ -18,7 +18,7 @@ def prose(page):
 
 
 class Pages(unittest.TestCase):
-    def test_links_lead_somewhere(self):
+    def test_links_have_targets(self):
         wrong = []
         for page in PAGES:
             for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", prose(page))):
@@ -32,7 +32,7 @@ class Pages(unittest.TestCase):
                     wrong.append("%s: %s has no such heading" % (page, target))
         self.assertEqual(wrong, [])
 
-    def test_commands_of_gvctl_are_there(self):
+    def test_commands_of_gvctl_exist(self):
         usage = subprocess.run([binary("gvctl"), "--help"], capture_output=True, text=True, check=True).stdout
         commands = set(re.findall(r"(?m)^  ([a-z][a-z-]*)", usage)) | {"command"}
         self.assertGreater(len(commands), 10)

@@ -29,7 +29,7 @@ class Control(Case):
                  "/sleep%0a", "/..%2fsleep", "/sleep%3fx", "/prefix/reset_prefix_cache",
                  "/sleep?level=1", "http://a/sleep")
 
-    def test_they_are_refused_with_every_setting_of_other_paths(self):
+    def test_control_paths_are_refused_with_every_setting_of_other_paths(self):
         e = self.engine()
         for setting in ("pass", "refuse"):
             r = self.router([e], "--other-paths", setting)
@@ -43,7 +43,7 @@ class Control(Case):
                             c = self.client(r)
         self.assertEqual([a.start for a in e.requests], [])
 
-    def test_they_pass_where_an_operator_allows_it(self):
+    def test_control_paths_pass_if_an_operator_allows_them(self):
         e = self.engine()
         e.handler = echo
         r = self.router([e], "--engine-control-paths", "pass")
@@ -62,7 +62,7 @@ class Others(Case):
             self.assertEqual((got.status, got.json), (404, {"detail": "Not Found"}), path)
         self.assertEqual(e.requests, [])
 
-    def test_unknown_paths_pass_where_that_is_set(self):
+    def test_unknown_paths_pass_if_configured(self):
         e = self.engine()
         e.handler = echo
         r = self.router([e], "--other-paths", "pass")
@@ -88,7 +88,7 @@ class Others(Case):
         for path in ("/version",):
             self.assertEqual(c.ask("GET", path).status, 200)
 
-    def test_a_body_that_is_no_json_is_still_for_the_engine_to_judge(self):
+    def test_a_body_that_is_not_json_passes_to_the_engine(self):
         e = self.engine()
         e.handler = lambda asked: asked.send(answer(422, asked.read_body()))
         r = self.router([e])
@@ -134,7 +134,7 @@ class Models(Case):
         return self.c.post(path, {"model": model, "messages": [{"role": "user", "content": "x"}],
                                   "input": "x", "prompt": "x"})
 
-    def test_a_request_goes_to_those_who_serve_its_model(self):
+    def test_a_request_goes_to_a_replica_that_serves_its_model(self):
         for path in (CHAT, "/v1/completions", "/v1/embeddings", "/v1/responses", "/v1/messages"):
             for _ in range(4):
                 self.assertEqual(self.ask("big", path).get("x-grapevine-replica"), self.a.name)
@@ -142,7 +142,7 @@ class Models(Case):
                 self.assertEqual(self.ask("org/name", path).get("x-grapevine-replica"),
                                  self.b.name)
 
-    def test_the_model_is_found_wherever_it_stands(self):
+    def test_the_model_is_found_anywhere_in_the_body(self):
         long = json.dumps([{"role": "user", "content": "word " * 20000}])
         for body in ('{"model":"small","messages":%s}' % long,
                      '{"messages":%s,"model":"small"}' % long,
@@ -170,7 +170,7 @@ class Models(Case):
                                      (200, self.b.name))
                     self.assertEqual(self.b.requests[-1].body, body)
 
-    def test_a_model_field_across_the_seam_of_two_pieces_is_found(self):
+    def test_a_model_field_across_two_buffers_is_found(self):
         """Every position of the field around the border of the buffers that hold a body."""
         kind = [("Content-Type", "multipart/form-data; boundary=frontier")]
         for size in range(65536 - 330, 65536 - 80, 7):
@@ -183,7 +183,7 @@ class Models(Case):
 
 
 class Stored(Case):
-    """/v1/responses with several replicas: an answer that one replica keeps is asked there."""
+    """/v1/responses with several replicas: an answer that one replica keeps is requested from it."""
 
     def setUp(self):
         super().setUp()
@@ -237,7 +237,7 @@ class Stored(Case):
         self.assertEqual(got.status, 200, got)
         return "resp_%d" % self.count, got.get("x-grapevine-replica")
 
-    def test_a_stored_response_is_asked_where_it_was_made(self):
+    def test_a_stored_response_is_requested_from_its_maker(self):
         made = [self.make(stream=bool(i % 2)) for i in range(12)]
         self.assertEqual(len({where for _, where in made}), 4)
         before = sum(len(e.requests) for e in self.engines)
@@ -250,7 +250,7 @@ class Stored(Case):
             got = self.c.ask("DELETE", "/v1/responses/" + name)
             self.assertEqual((got.status, got.get("x-grapevine-replica")), (200, where))
 
-    def test_a_request_that_continues_one_goes_there_too(self):
+    def test_a_request_that_continues_a_response_goes_to_its_maker(self):
         for stream in (False, True):
             name, where = self.make(stream=stream)
             for _ in range(6):
@@ -260,7 +260,7 @@ class Stored(Case):
 
 
 class Forms(Case):
-    """The APIs pass as they are."""
+    """The APIs pass unchanged."""
 
     def test_anthropic_messages_and_their_stream(self):
         e = self.engine()

@@ -1,4 +1,4 @@
-"""A request that kills engines, against simulated SGLang: how many does it take, and who suffers?"""
+"""A request that kills engines, against simulated SGLang: how many engines die, and which clients lose an answer?"""
 
 import json
 import signal
@@ -57,7 +57,7 @@ def count(sims):
 
 class Sims:
     def left(self, sims, n):
-        """So many live on, and go on doing so."""
+        """This number of engines stays alive."""
         wait_for(lambda: count(sims) <= n, "%d engines left" % n)
         self.assertEqual(count(sims), n)
 
@@ -66,7 +66,7 @@ class Sims:
 
 
 class OneRouter(Sims, Case):
-    def test_a_kill_loses_nothing_where_the_other_is_busy(self):
+    def test_a_killed_engine_loses_no_request_if_the_other_is_busy(self):
         """An engine is killed with many requests in prefill."""
         sims = self.sglang(2, "--prefill-rate", "8000")
         r = self.router([s.url for s in sims], "--scrape-interval", "200ms")
@@ -93,8 +93,8 @@ class OneRouter(Sims, Case):
         self.assertEqual(r.admin("GET", "/poison").json, [])
 
 
-    def test_a_large_body_is_known_by_all_of_it(self):
-        """One that differs in the middle alone is another request."""
+    def test_a_large_poison_body_is_recognised_by_all_its_bytes(self):
+        """A body that differs only in the middle is another request."""
         sims = self.sglang(3)
         r = self.router([s.url for s in sims])
         r.wait_up(len(sims))
@@ -111,7 +111,7 @@ class OneRouter(Sims, Case):
 
 
 class ThreeRouters(Sims, Clustered):
-    def test_all_routers_refuse_it(self):
+    def test_all_routers_refuse_a_poison_request(self):
         sims = self.sglang(3)
         nodes = self.cluster(3, sims)
         got = self.client(nodes[0]).post(COMPLETIONS, POISON)
@@ -144,7 +144,7 @@ class ThreeRouters(Sims, Clustered):
             self.assertEqual(r.admin("GET", "/poison").json, [])
             self.assertEqual(r.metric("poison_remembered"), 0)
 
-    def test_a_suspect_is_one_everywhere_and_kills_nobody_who_works(self):
+    def test_a_suspect_is_known_everywhere_and_kills_no_busy_engine(self):
         sims = self.sglang(2)
         nodes = self.cluster(3, sims, "--watchdog", "0")  # a busy machine is no engine that hangs
         load = Load(self, nodes, clients=6, tokens=300)

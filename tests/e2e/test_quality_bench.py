@@ -32,21 +32,21 @@ def bench(*args):
 
 
 class Verdict(unittest.TestCase):
-    def test_kept(self):
+    def test_a_kept_promise_is_reported(self):
         status, says = bench("--section", "cases", "--workload", "slow-answer")
         self.assertEqual(says.count("kept   slow-answer"), 3, says)
         self.assertIn("\n0 promises broken\n", says)
         self.assertEqual(status, 0, says)
 
-    def test_broken(self):
-        """No regret at all is more than anybody keeps."""
+    def test_a_broken_promise_fails_the_bench(self):
+        """No policy keeps a regret of 0."""
         status, says = bench(*DRAWS, "--regret", "0")
         self.assertIn("BROKEN regret: 2 draws: mean TTFT", says)
         self.assertIn("\n1 promise broken: regret: 2 draws\n", says)
         self.assertEqual(status, 1, says)
 
-    def test_known_to_be_broken(self):
-        """It is broken all the same: the status says that it was known."""
+    def test_a_known_broken_promise_has_its_own_status(self):
+        """The promise still counts as broken: the status says that this is known."""
         status, says = bench(*DRAWS, "--regret", "0", "--known", "bursts: 1 router;regret: 2 draws")
         self.assertIn("BROKEN regret: 2 draws", says)
         self.assertIn("\n1 promise broken: regret: 2 draws (known)\n", says)
@@ -56,7 +56,7 @@ class Verdict(unittest.TestCase):
 
 
 class Documented(unittest.TestCase):
-    def test_what_the_page_lists_as_broken_is_known(self):
+    def test_promises_that_the_page_lists_as_broken_are_known(self):
         with tempfile.NamedTemporaryFile("w", suffix=".md") as page:
             page.write("| promise | measured | |\n|---|---|---|\n"
                        "| bursts | 8 routers: 48 at once: TTFT 1 s | **broken** |\n"
@@ -66,7 +66,7 @@ class Documented(unittest.TestCase):
             out = subprocess.run((PICTURE, "known", page.name), capture_output=True, text=True, check=True).stdout
         self.assertEqual(out, "bursts: 8 routers;no-reuse: load 0.30\n")
 
-    def test_the_page_itself(self):
+    def test_the_pages_broken_promises_are_all_read(self):
         with open(f"{TOP}/docs/quality.md") as f:
             page = f.read()
         out = subprocess.run((PICTURE, "known", f"{TOP}/docs/quality.md"), capture_output=True, text=True,
@@ -87,7 +87,7 @@ class Brief(unittest.TestCase):
 
 
 class Run(unittest.TestCase):
-    def test_goes_on_and_fails_at_its_end(self):
+    def test_make_bench_goes_on_and_fails_at_its_end(self):
         with tempfile.TemporaryDirectory() as build:
             os.makedirs(f"{build}/tests/bench")
             for name, text in (("quality-bench", FAKE), ("other_bench", "#!/bin/sh\necho the parts\n")):

@@ -11,7 +11,8 @@ from test_engines import CHAT, FAST, message, words
 from test_watchdog import Load
 
 RANKS = 3
-# A router judges the speed of each rank, so what a busy machine adds to an answer must be little beside its prefill. With
+# A router measures the speed of each rank, so the time that a busy machine adds to an answer must be small compared
+# with prefill. With
 # times compressed 50 times, as elsewhere (FAST), conversations left ranks that seemed slow.
 PACE = ("--speed-up", "5", "--prefill-rate", "1000", "--output-tokens", "5")
 # Turns 2 to 4 of 4 could have 60 % from cache, and by chance a third of that. On a busy machine a rank may seem slow, and
@@ -62,7 +63,7 @@ class RanksCase(Case):
 
 
 class Ranks(RanksCase):
-    def test_metrics_tell_them_and_prompts_find_their_rank(self):
+    def test_metrics_reveal_ranks_and_prompts_find_their_rank(self):
         one = self.engine()
         r = self.router([one.url])
         self.ready(r, one)
@@ -74,15 +75,15 @@ class Ranks(RanksCase):
         self.assertGreater(row["learned"]["prefill_tokens_per_s"], 0)
         self.assertEqual(self.rows(r)[one.name]["chosen"], 0)
 
-    def test_without_pins_it_is_left_to_chance(self):
-        """Without pinning the result is random: the control of the test above."""
+    def test_without_pins_the_rank_is_random(self):
+        """The control group: without pinning, the engine's choice is random."""
         one = self.engine("--engine", "sglang")
         r = self.router([one.url + "#ranks=1"])
         self.talk([r], sessions=10)
         self.assertEqual(list(self.rows(r)), [one.name])
         self.assertLess(self.cached_share(one), 0.4)
 
-    def test_sglang_too(self):
+    def test_prompts_find_their_rank_in_sglang(self):
         one = self.engine("--engine", "sglang")
         r = self.router([one.url])
         self.ready(r, one)
@@ -118,14 +119,14 @@ class Ranks(RanksCase):
         self.talk([r])
         self.assertGreater(self.cached_share(one), FOUND)
 
-    def test_settings_say_them_where_metrics_do_not(self):
+    def test_settings_give_the_ranks_if_metrics_do_not(self):
         one = self.engine("--metrics", "off")
         r = self.router([one.url + "#ranks=%d" % RANKS])
         self.ready(r, one)
         self.talk([r])
         self.assertGreater(self.cached_share(one), FOUND)
 
-    def test_a_client_does_not_choose_where_the_router_does(self):
+    def test_a_clients_rank_header_does_not_override_the_router(self):
         one = self.engine()
         r = self.router([one.url])
         self.ready(r, one)
@@ -133,7 +134,7 @@ class Ranks(RanksCase):
         first = c.post(CHAT, body(1), [("X-Data-Parallel-Rank", "77")])
         self.assertEqual(first.status, 200, first)
 
-    def test_one_started_again_with_fewer(self):
+    def test_an_engine_restarted_with_fewer_ranks(self):
         one = self.engine()
         r = self.router([one.url])
         self.ready(r, one)
@@ -150,12 +151,12 @@ class Ranks(RanksCase):
         self.ready(r, two, ranks=2)
 
     def again(self, engine, *args):
-        """Another one at its address."""
+        """Another engine at its address."""
         port = engine.port
         engine.stop()
         return self.sim(*FAST, *args, port=port)
 
-    def test_one_started_again_as_another_engine(self):
+    def test_an_address_restarted_as_another_engine_kind(self):
         one = self.engine(ranks=2)
         r = self.router([one.url])
         self.ready(r, one, ranks=2)
@@ -169,13 +170,13 @@ class Ranks(RanksCase):
                                            "max_output_tokens": 2})
             self.assertIn("@", got.get("x-grapevine-replica"))
 
-    def test_what_settings_say_it_is_counts(self):
+    def test_the_engine_kind_in_settings_takes_precedence(self):
         one = self.engine("--engine", "sglang")
         r = self.router([one.url + "#engine=vllm"])
         self.ready(r, one)
         self.assertEqual({row["engine"] for row in self.rows(r).values()}, {"vllm"})
 
-    def test_fewer_without_metrics(self):
+    def test_fewer_ranks_without_metrics(self):
         """Only /server_info says how many there are, which is asked for once a minute, when the
         engine is back, and when it refuses a pin."""
         sglang = ("--engine", "sglang", "--metrics", "off")
@@ -190,8 +191,8 @@ class Ranks(RanksCase):
         self.ready(r, self.sim(*FAST, *sglang, port=two.port), ranks=0)
         self.talk([r], turns=1)
 
-    def test_a_label_that_says_too_many(self):
-        """The missing ranks are tried for ever, a detour each: the label's author must learn of it."""
+    def test_a_label_with_too_many_ranks_is_reported(self):
+        """The missing ranks are tried for ever, each time in vain: the label's author must learn of them."""
         one = self.engine()
         r = self.router([one.url + "#ranks=5"], "--scrape-interval", "1s")
         said = r.wait_event("replica_ranks_differ")
@@ -201,7 +202,7 @@ class Ranks(RanksCase):
         wait_for(lambda: r.metric(age) < 0.5, "the next reading")
         self.assertEqual(len(r.events("replica_ranks_differ")), 1)
 
-    def test_it_dies_with_all_of_them(self):
+    def test_an_engine_dies_with_all_its_ranks(self):
         one, other = self.engine(), self.sim(*FAST)
         r = self.router([one.url, other.url])
         self.ready(r, one)
@@ -211,7 +212,7 @@ class Ranks(RanksCase):
         wait_for(lambda: all(row["health"] == "down" for name, row in self.rows(r).items()
                              if name.startswith(one.name)), "its end to be known")
 
-    def test_one_that_hangs_is_left_to_itself(self):
+    def test_only_the_hung_rank_is_avoided(self):
         """The other ranks of its process move, and go on being used."""
         for engine in ("sglang", "vllm"):
             with self.subTest(engine):
@@ -235,7 +236,7 @@ class Ranks(RanksCase):
                 self.assertEqual(r.metric('replica_stalls_total{replica="%s"}' % one.name), 0)
                 r.wait_event("replica_stall_over")
 
-    def test_drain_one_or_all(self):
+    def test_drain_one_rank_or_all(self):
         one, other = self.engine(), self.sim(*FAST)
         r = self.router([one.url, other.url], "--policy", "round_robin")  # else by chance
         self.ready(r, one)
@@ -263,8 +264,8 @@ class Ranks(RanksCase):
 
 
 class RanksOfACluster(RanksCase, Clustered):
-    def test_drain_a_rank_of_ones_own_loopback(self):
-        """Its name has that of the router, where its settings tell of other machines."""
+    def test_drain_a_rank_on_the_routers_own_loopback(self):
+        """The rank's name includes the router's name if the settings say that there are other machines."""
         one = self.engine(ranks=2)
         r = self.node("A", [one.url], "--gossip-advertise", "192.0.2.1:7490", "--policy", "round_robin")
         rank = one.name + "@A@%d"
@@ -277,8 +278,8 @@ class RanksOfACluster(RanksCase, Clustered):
         subprocess.run(gvctl + ["undrain", rank % 1], check=True, capture_output=True)
         self.assertEqual(self.rows(r)[rank % 1]["health"], "up")
 
-    def test_explain_weighs_ranks(self):
-        """As for a request that can be pinned, at the router that is asked and at the others."""
+    def test_explain_scores_ranks(self):
+        """As for a request that can be pinned, at the called router and at the others."""
         one = self.engine()
         routers = self.cluster(2, [one.url])
         for r in routers:

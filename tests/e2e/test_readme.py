@@ -172,7 +172,7 @@ class Readme(unittest.TestCase):
         return [(a, int(n)) for a, n in re.findall(
             r'x-grapevine-replica: (\S+)\s+"prompt_tokens":\d+\s+"cached_tokens":(\d+)', text)]
 
-    def test_pasted_block_by_block_it_works(self):
+    def test_the_readme_works_pasted_block_by_block(self):
         self.assertLessEqual({language for language, _ in fenced(self.page)}, LANGUAGES)
         blocks = [text for language, text in fenced(self.page) if language == "sh"]
         pasted = [b for b in blocks if not all(map(LEFT_OUT.match, commands(b)))]
@@ -203,7 +203,7 @@ class Readme(unittest.TestCase):
         self.assertEqual(self.files(), files)
         self.assertNotIn("cluster.key", os.listdir(os.path.join(self.folder, "build")))
 
-    def test_its_settings_are_accepted(self):
+    def test_the_readmes_settings_are_accepted(self):
         for text in (text for language, text in fenced(self.page) if language == "yaml"):
             path = os.path.join(self.folder, "settings.yaml")
             with open(path, "w") as f:
@@ -213,7 +213,7 @@ class Readme(unittest.TestCase):
             self.assertEqual(p.returncode, 0, p.stderr.decode())
 
     def test_make_names_the_packages_that_are_missing(self):
-        """Instead of what the compiler says of the first header that is not there."""
+        """Instead of the compiler's error about the first missing header."""
         self.copy()
         shutil.rmtree(os.path.join(self.folder, "build"))
         compiler = os.path.join(self.folder, "cc")

@@ -117,7 +117,7 @@ def edit(tree, path, how):
 
 
 def build(tree):
-    """Only what the recipes touched, and what includes it, is compiled anew."""
+    """Compiles only the files that the recipes touched and the files that include them."""
     shutil.copytree(os.path.join(TOP, "docs"), os.path.join(tree, "docs"))
     for folder in ("base", "crdt", "gossip", "http", "node"):
         shutil.copytree(os.path.join(TOP, folder), os.path.join(tree, folder))
@@ -166,7 +166,7 @@ class Recipes(Clustered):
     def run_it(self, *args):
         return subprocess.run([self.grapevine, *args], capture_output=True, text=True, timeout=lib.LIMIT)
 
-    def test_nothing_is_touched_that_is_not_named(self):
+    def test_recipes_name_every_file_that_they_touch(self):
         for recipe, files in RECIPES.items():
             names = [n.replace("NAME", "last") for n in named(recipe)]
             self.assertLessEqual(set(files), set(names), recipe)

@@ -1,5 +1,5 @@
-"""A replica that rejects (4xx) at once requests that its peers accept. It computes nothing, so it has room for all
-requests, and must not get them. A 4xx counts against the replica only if a peer accepts the same bytes.
+"""A replica that rejects (4xx) at once requests that its peers accept. Such a replica computes nothing, so it always
+seems idle, but it must not get the requests. A 4xx counts against the replica only if a peer accepts the same bytes.
 
 The time and price of the detection depend on the requests under way at that moment. Each decision is tested in
 tests/unit/replica/reject_test.c, tests/unit/route/reject_test.c and the stories 260 to 269. These tests wait for the
@@ -59,7 +59,7 @@ class Rejecting(Clustered):
         return e
 
     def rejects(self, e, *statuses, only=None):
-        """With each of these in turn; `only`: bodies with that member alone."""
+        """The engine rejects with these statuses in turn; `only`: only bodies with this member."""
         good, lock, turn = e.handler, threading.Lock(), [0]
 
         def handler(asked):
@@ -110,7 +110,7 @@ class Rejecting(Clustered):
         return self.rows(r)[e.name]["why"]
 
     def catch(self, routers, bad, make=body):
-        """Requests one after the other until each router holds it against the replica. Their statuses."""
+        """Sends requests one by one until each router counts rejections against the replica. Returns their statuses."""
         got = []
 
         def held():
@@ -120,13 +120,13 @@ class Rejecting(Clustered):
         return set(got)
 
     def check(self, routers, bad, make=body):
-        """It is caught, and only trials reach it, of which no client sees any."""
+        """The replica is detected, then only trials reach it, and no client sees a trial's result."""
         statuses = self.catch(routers, bad, make)
         self.only_trials(routers, [bad], make)
         return statuses
 
     def only_trials(self, routers, bad, make=body, requests=120):
-        """A back-off is 5 s at first and then twice as long, and a trial follows it: at most so many meanwhile."""
+        """The back-off is 5 s at first and doubles, and one trial follows each: this limits the number of trials."""
         before, began = {e.name: e.rejected for e in bad}, time.monotonic()
         self.assertEqual(set(self.load(routers, requests, 12, make)), {200})
         trials = len(routers) * (1 + int(math.log2(1 + (time.monotonic() - began) / 5)))
@@ -137,14 +137,14 @@ class Rejecting(Clustered):
 class One(Rejecting):
     """One of several replicas rejects."""
 
-    def test_each_status(self):
+    def test_each_rejection_status_is_detected(self):
         for status in STATUSES:
             bad = self.rejects(self.good(), status)
             r = self.router([bad, self.good(), self.good()])
             self.assertEqual(self.check([r], bad), {200})
             r.stop()
 
-    def test_streams(self):
+    def test_rejected_streams_are_detected(self):
         bad = self.rejects(self.good(), *STATUSES)
         r = self.router([bad] + [self.good() for _ in range(7)])
         self.assertEqual(self.check([r], bad, streamed), {200})
@@ -155,7 +155,7 @@ class One(Rejecting):
         event = r.events("replica_rejects")[0]
         self.assertEqual((event["replica"], event["level"]), (bad.name, "warn"))
 
-    def test_it_served_well_before(self):
+    def test_a_replica_that_served_well_before_is_detected(self):
         """Then the replica's key changes. Its first rejections pass for the clients' fault."""
         bad = self.good()
         r = self.router([bad, self.good(), self.good()])
@@ -163,16 +163,16 @@ class One(Rejecting):
         self.rejects(bad, 401)
         self.assertLessEqual(self.check([r], bad), {200, 401})
 
-    def test_three_routers(self):
+    def test_three_routers_detect_the_replica(self):
         bad = self.rejects(self.good(), *STATUSES)
         nodes = self.cluster(3, [bad] + [self.good() for _ in range(7)])
         for r in nodes:
             r.wait_up(8)
         self.assertEqual(self.check(nodes, bad), {200})
 
-    def test_explain_leaves_it_out(self):
-        """It was a candidate as any other, and even the choice: the path of /explain has no API. Not so for other
-        requests, which it is not known to reject."""
+    def test_explain_leaves_a_rejecting_replica_out(self):
+        """Before, the replica was a candidate and even the choice, because the path of /explain has no API. It stays
+        a candidate for other requests, which it is not known to reject."""
         bad = self.rejects(self.good(), 401)
         nodes = self.cluster(3, [bad, self.good(), self.good()])
         for r in nodes:
@@ -189,8 +189,8 @@ class One(Rejecting):
                 words = "avoided: it answers 401 to chat requests where its peers accept the key"
                 self.assertEqual(why, [words] * left_out)
 
-    def test_a_model_that_it_lists(self):
-        """It lists the model and answers 404 for it. Each router tells so, once."""
+    def test_a_replica_that_lists_a_model_and_denies_it_is_reported(self):
+        """The replica lists the model and answers 404 for it. Each router reports this once."""
         bad, good = self.good(), self.good()
         bad.replies(answer_json({"error": {"message": "The model `m` does not exist.", "type": "NotFoundError",
                                            "param": "model", "code": 404}}, 404))
@@ -219,15 +219,15 @@ class One(Rejecting):
             status, out, _ = gvctl("events", admin=r.admin_port)
             self.assertEqual(out.count("rejects requests (404) for the model m, which it lists"), 1)
 
-    def test_some_requests_only(self):
-        """No tool parser: it keeps what has no tools."""
+    def test_a_replica_that_rejects_only_tools_keeps_other_requests(self):
+        """The replica has no tool parser."""
         bad = self.rejects(self.good(), 400, only="tools")
         r = self.router([bad] + [self.good() for _ in range(3)])
         self.assertEqual(self.check([r], bad, with_tools), {200})
         before = bad.served
         wait_for(lambda: self.load([r], 4, 4) and bad.served > before + 4, "it serves the others")
 
-    def test_it_is_mended(self):
+    def test_a_repaired_replica_is_used_again(self):
         bad = self.rejects(self.good(), 401)
         peers = [self.good(), self.good()]
         nodes = self.cluster(3, [bad] + peers)
@@ -251,7 +251,7 @@ class Half(Rejecting):
         return {name for name, row in self.rows(r).items() if row["avoided"] and row["why"] == "rejects"}
 
     def half(self, routers):
-        """The half is the same at each router, in fact and as they show it, and no client sees the others."""
+        """Each router avoids the same half and shows this, and no client sees a rejection."""
         engines = [self.good() for _ in range(4)]
         for e in engines[:3]:
             self.rejects(e, 400)
@@ -289,18 +289,18 @@ class Half(Rejecting):
         self.assertIn("used, though it answers 400 to ", out)
         self.assertIn("compare its chat template", out)
 
-    def test_one_router(self):
+    def test_one_router_avoids_the_rejecting_half(self):
         self.half(1)
 
-    def test_three_routers(self):
+    def test_three_routers_avoid_the_rejecting_half(self):
         self.half(3)
 
 
 class Others(Rejecting):
     """Only the client is to blame, or all replicas are alike."""
 
-    def test_a_bad_client(self):
-        """Its requests are rejected everywhere, and go to one replica alone, by their session."""
+    def test_a_bad_client_does_not_discredit_a_replica(self):
+        """The client's requests are rejected everywhere, and their session sends them to one replica only."""
         engines = [self.good() for _ in range(4)]
         for e in engines:
             self.rejects(e, 400, only="bad")
@@ -340,7 +340,7 @@ class Others(Rejecting):
         self.assertEqual(got, {good: {200}, bad: {400}})
         self.assertEqual([e.name for e in engines if self.why(r, e) == "rejects"], [broken.name])
 
-    def test_all_reject_alike(self):
+    def test_replicas_that_all_reject_stay_in_use(self):
         engines = [self.rejects(self.good(), 401) for _ in range(8)]
         nodes = self.cluster(3, engines)
         for r in nodes:
@@ -351,7 +351,7 @@ class Others(Rejecting):
         for r in nodes:
             self.assertEqual(len(r.events("replica_rejects")), 0)
 
-    def test_the_first_answer_is_the_clients(self):
+    def test_the_client_gets_the_first_rejection(self):
         engines = [self.engine(), self.engine()]
         for e in engines:
             e.replies(answer_json({"error": {"message": "by " + e.name}}, 422, [("x-of", e.name)]))

@@ -35,8 +35,8 @@ class Reloading(Case):
         return self.router(engines, "--config", self.file, *args)
 
     def reloaded(self, r, *lines, hup=True):
-        """The lines are the file from now on: what is said about that. On a busy machine the file is noticed before the
-        signal comes: then both tell, and the changes are in the first."""
+        """Writes the lines as the new file; returns the router's report. On a busy machine the router may notice the
+        file before the signal: then both cause a report, and the first has the changes."""
         def told():
             return r.events("config_reloaded")[before:]
         before = len(r.events("config_reloaded"))
@@ -58,7 +58,7 @@ class Reloading(Case):
 
 
 class File(Reloading):
-    def test_it_is_noticed_when_it_changes(self):
+    def test_a_changed_file_is_noticed(self):
         r = self.started([self.engine()], lines=["policy: round_robin"])
         self.assertEqual(self.policy(r), "round_robin")
         said = self.reloaded(r, "# what follows is new", "policy: random", hup=False)
@@ -73,8 +73,8 @@ class File(Reloading):
         self.assertIn("No such file", said["error"])
         self.assertEqual(self.policy(r), "random")
 
-    def test_a_file_that_is_refused_is_seen_until_it_is_right(self):
-        """Only a log line and an event reported it; monitoring did not notice until a restart failed."""
+    def test_a_refused_file_is_reported_until_it_is_corrected(self):
+        """Before, only a log line and an event reported a refusal; monitoring did not notice until a restart failed."""
         r = self.started([self.engine()], lines=["policy: round_robin"])
         r.wait_up(1)
         self.assertEqual(r.metric("config_refused"), 0)
@@ -83,7 +83,7 @@ class File(Reloading):
         for said, lines in (("not allowed", ['policy: "no\x1b[31m such"']),
                             ("nothing", ["policy: random", "nothing: 1"]), ("No such file", None)):
             self.write(*lines) if lines else os.remove(self.file)
-            r.signal(signal.SIGHUP)  # besides, the file is watched: either may be first, and both may tell of it
+            r.signal(signal.SIGHUP)  # the file is watched, too: either may come first, and both may cause a report
             wrong = wait_for(lambda: [e["error"] for e in r.events("config_refused") if said in e["error"]],
                              said)[0]
             self.assertEqual(r.metric("config_refused"), 1)
@@ -102,7 +102,7 @@ class File(Reloading):
         self.assertNotIn("config-refused", self.config(r))
         self.assertNotIn("settings", gvctl("status", admin=r.admin_port)[1])
 
-    def test_a_link_that_is_swapped(self):
+    def test_a_symlink_that_is_swapped_is_noticed(self):
         """As Kubernetes mounts ConfigMaps: grapevine.yaml -> ..data/grapevine.yaml, ..data -> a folder."""
         for name in ("one", "two"):
             os.mkdir(os.path.join(self.folder, name))
@@ -136,7 +136,7 @@ class File(Reloading):
         self.assertEqual(self.reloaded(r, "queue-max: 7")["changed"], 2)  # and the policy's default
         self.assertRegex(self.config(r), "queue-max: 7 ")
 
-    def test_a_flag_stands_above_the_file(self):
+    def test_flags_take_precedence_over_the_file(self):
         self.write("near-tie: 0.1")
         r = self.router([self.engine()], "--policy", "random", "--config", self.file,
                         env={"GRAPEVINE_QUEUE_MAX": "5"})
@@ -145,7 +145,7 @@ class File(Reloading):
         self.assertEqual(self.policy(r), "random")
         self.assertRegex(self.config(r), r"queue-max: 5 +# GRAPEVINE_QUEUE_MAX")
 
-    def test_what_needs_a_restart_is_named(self):
+    def test_settings_that_need_a_restart_are_named(self):
         r = self.started([self.engine()])
         r.wait_up(1)
         said = self.reloaded(r, "ttl: 2h", "queue-max: 9")
@@ -168,7 +168,7 @@ class File(Reloading):
         self.assertNotIn("wait for a restart", self.config(r))
         self.assertEqual((r.metric("config_waits"), "settings" in gvctl("status", admin=r.admin_port)[1]), (0, False))
 
-    def test_replicas_come_and_go(self):
+    def test_replicas_are_added_and_removed(self):
         one, two = self.engine(), self.engine()
         self.write("replica: [%s]" % one.url)
         r = self.router([], "--config", self.file)
@@ -206,7 +206,7 @@ class Effects(Reloading):
         self.assertEqual(got.status, 200)
         self.assertIn(b"[DONE]", got.body)
 
-    def test_a_timeout(self):
+    def test_a_new_timeout_applies_to_requests_under_way(self):
         e = self.engine()
         r = self.started([e], lines=["upstream-whole-answer-timeout: 1h", "retries-max: 0"])
         r.wait_up(1)
@@ -215,9 +215,9 @@ class Effects(Reloading):
         client.send(request("POST", PATH, CHAT))
         e.wait_request()
         self.reloaded(r, "upstream-whole-answer-timeout: 100ms", "retries-max: 0")
-        self.assertEqual(client.read().status, 504)  # its earlier waiting counts
+        self.assertEqual(client.read().status, 504)  # the time that it waited before counts
 
-    def test_what_the_kernel_was_told(self):
+    def test_the_kernels_timeout_of_sockets_changes(self):
         """The client port's sockets have client-write-timeout from the kernel, too."""
         r = self.started([self.engine()], lines=["client-write-timeout: 90s"])
         for limit, ms in (("80s", 80000), ("0", 0), ("70s", 70000)):
@@ -230,7 +230,7 @@ class Effects(Reloading):
                 s.close()
             self.assertEqual(found[mine], ms)
 
-    def test_the_log(self):
+    def test_log_settings_change(self):
         r = self.started([self.engine()], lines=["access-log: off", "log-level: info"])
         r.wait_up(1)
         self.assertEqual(self.ask(r).status, 200)
@@ -240,8 +240,8 @@ class Effects(Reloading):
         self.assertEqual(len([e for e in r.events("request") if e["path"] == PATH]), 1)
 
 
-class Told(Clustered):
-    def test_the_other_routers_hear_of_the_policy(self):
+class Cluster(Clustered):
+    def test_other_routers_learn_the_new_policy(self):
         folder = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, folder)
         path = os.path.join(folder, "g.yaml")

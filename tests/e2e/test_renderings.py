@@ -1,5 +1,5 @@
-"""Engines that show the model another text than clients send, and clients whose prompts change where no model
-looks: conversations stay where their prefix is."""
+"""Engines that show the model another text than clients send, and clients whose prompts change in parts that no model
+sees: conversations stay where their prefix is."""
 
 import json
 import threading
@@ -88,7 +88,7 @@ def sorted_tools(body):
 
 
 def late_first(body):
-    """Later system messages come before all that was said, as vLLM has them where a template takes none elsewhere."""
+    """Later system messages come first, as vLLM does if the template accepts none elsewhere."""
     first = 0 if "system" in body else 1
     late = "".join(text_of(m["content"]) for m in body["messages"][first:] if m["role"] == "system")
     said = [m for m in body["messages"][first:] if m["role"] != "system"]
@@ -152,7 +152,7 @@ def shuffled_tools(n, talk):
 
 
 def noted(talk):
-    """A system message behind each second text of the user, as Claude Code sends them."""
+    """A system message after each second user message, as Claude Code sends them."""
     for i, message in enumerate(talk):
         yield message
         if i % 4 == 2:

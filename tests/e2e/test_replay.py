@@ -148,7 +148,7 @@ class AgainstEngines(ReplayTest):
         self.assertGreater(run["router_rss_bytes"], 0)
 
 
-class WhatIsSent(ReplayTest):
+class RequestBodies(ReplayTest):
     def test_a_later_turn_extends_the_earlier_one(self):
         engine = self.fake(chunked(stream_events()))
         run = self.replay("--target", engine.url, "--trace", self.coding(), "--sessions", "1",
@@ -183,7 +183,7 @@ class WhatIsSent(ReplayTest):
         self.assertEqual(len({json.dumps(body) for _, body in engine.requests}), 20)
 
 
-class WhatIsCounted(ReplayTest):
+class Counting(ReplayTest):
     def test_streams_in_pieces_of_any_size(self):
         for piece in (1, 3, 50, None):
             engine = self.fake(chunked(stream_events()), piece)
@@ -201,7 +201,7 @@ class WhatIsCounted(ReplayTest):
         self.assertEqual(run["failed"], 1)
         return run["errors"][0]["name"]
 
-    def test_failures_are_told_apart(self):
+    def test_failures_are_distinguished(self):
         self.assertEqual(self.failures(chunked(stream_events(cut=True))), "stream_cut_short")
         self.assertEqual(self.failures(chunked(stream_events(), last=False)), "timeout")
         self.assertEqual(self.failures(b"HTTP/1.1 503 Busy\r\ncontent-length: 2\r\n\r\nno"),
@@ -211,7 +211,7 @@ class WhatIsCounted(ReplayTest):
         self.assertEqual(self.failures(chunked(b'data: {"error": {"code": 500}}\n\n'
                                                b"data: [DONE]\n\n")), "error_in_stream")
 
-    def test_nobody_listens(self):
+    def test_refused_connections_are_counted(self):
         with socket.create_server(("127.0.0.1", 0)) as holder:
             port = holder.getsockname()[1]
         run = self.replay("--target", f"http://127.0.0.1:{port}", "--trace", "demo",

@@ -1,4 +1,4 @@
-"""Replicas of a Kubernetes service, by an API server of our own (lib_k8s)."""
+"""Replicas of a Kubernetes service, from the tests' own API server (lib_k8s)."""
 
 import json
 import shutil
@@ -39,7 +39,7 @@ class Kubernetes(Case):
         self.api.put(engine.slice, [(HOST, conditions)], port=engine.port)
 
     def wait_used(self, router, *engines):
-        """These and no others may be chosen."""
+        """Waits until exactly these may be chosen."""
         want = sorted(e.name for e in engines)
         wait_for(lambda: self.in_use(router) == want, "%s in use" % want)
 
@@ -48,14 +48,14 @@ class Kubernetes(Case):
                       if r["health"] == "up")
 
     def wait_heard(self, router, change):
-        """The router has taken what the API server said after this."""
+        """Waits until the router has processed this change."""
         began = time.monotonic()
         change()
         wait_for(lambda: time.monotonic() - began > router.metric("discovery_age_seconds"),
                  "news of the API server")
 
     def in_flight(self, router, engine):
-        """Requests that it has there; None where it knows no such replica."""
+        """Requests that the router has at the engine; None if the router knows no such replica."""
         return next((r["load"]["requests"] for r in router.admin("GET", "/replicas").json
                      if r["name"] == engine.name), None)
 
@@ -149,7 +149,7 @@ class Pods(Kubernetes):
             c.join(LIMIT)
         self.assertEqual(sorted(got), [b"late", b"ok"])
 
-    def test_a_check_of_the_kubelet_that_fails_changes_nothing(self):
+    def test_a_failed_check_of_the_kubelet_changes_nothing(self):
         one = self.pod("a")
         router = self.follow()
         self.wait_used(router, one)
@@ -157,7 +157,7 @@ class Pods(Kubernetes):
         two = self.pod("b")  # comes after it
         self.wait_used(router, one, two)
 
-    def test_two_routers_of_which_one_has_the_source(self):
+    def test_a_router_without_the_source_learns_replicas_from_another(self):
         one = self.pod("a")
         first = self.follow("--insecure-gossip", "--gossip-listen", HOST + ":0",
                             "--node-name", "r1")
@@ -172,7 +172,7 @@ class Pods(Kubernetes):
         self.api.delete(one.slice)
         self.assertEqual(self.ask(second).status, 200)
 
-    def test_pages_and_pieces(self):
+    def test_lists_come_in_pages_and_small_pieces(self):
         engines = [self.pod("s%d" % n) for n in range(5)]
         self.api.piece = 7
         router = self.follow()
@@ -200,7 +200,7 @@ class Pods(Kubernetes):
         self.assertEqual(process.wait(), 1)
         self.assertIn("want each source only once", process.lines[-1])
 
-    def test_a_service_that_is_not_there(self):
+    def test_a_missing_service_is_reported(self):
         router = self.follow(service=NAMESPACE + "/vlm")
         why = router.wait_event("discovery_empty")["why"]
         self.assertEqual(why, "no EndpointSlice of service vlm in namespace %s: check the name"
@@ -223,7 +223,7 @@ class ApiServer(Kubernetes):
         self.assertEqual(self.api.watched[-1]["resourceVersion"], "500")
         self.assertEqual(self.failures(router), [])
 
-    def test_a_version_that_is_too_old(self):
+    def test_a_version_that_is_too_old_makes_a_new_list(self):
         one = self.pod("a")
         router = self.follow()
         self.wait_used(router, one)
@@ -244,7 +244,7 @@ class ApiServer(Kubernetes):
             self.assertGreater(len(self.api.lists), lists)
         self.assertEqual(self.failures(router), [])
 
-    def test_an_api_server_that_is_away(self):
+    def test_replicas_stay_while_the_api_server_is_away(self):
         one = self.pod("a")
         router = self.follow()
         self.wait_used(router, one)
@@ -257,7 +257,7 @@ class ApiServer(Kubernetes):
         self.api.start()
         self.wait_used(router, one, two)
 
-    def test_an_api_server_that_hangs(self):
+    def test_a_hung_api_server_is_reported(self):
         self.api.hangs = True
         router = self.follow()
         wait_for(lambda: self.failures(router), "it says so", limit=40)
@@ -265,7 +265,7 @@ class ApiServer(Kubernetes):
         self.api.hangs = False
         self.wait_used(router, self.pod("a"))
 
-    def test_a_token_that_is_changed(self):
+    def test_a_changed_token_is_used(self):
         one = self.pod("a")
         router = self.follow()
         self.wait_used(router, one)
@@ -278,7 +278,7 @@ class ApiServer(Kubernetes):
         self.wait_used(router, one, two)
         self.assertFalse(any("token-" in line for line in router.lines))
 
-    def test_what_is_not_allowed(self):
+    def test_a_forbidden_request_is_reported(self):
         self.api.forbidden = True
         one = self.pod("a")
         router = self.follow()
@@ -293,7 +293,7 @@ class ApiServer(Kubernetes):
         self.api.busy = 2
         self.wait_used(self.follow(), self.pod("a"))
 
-    def test_another_ca(self):
+    def test_a_renewed_ca_is_used(self):
         one = self.pod("a")
         other = Account(tempfile.mkdtemp(dir=self.folder))
         router = self.follow(account=other)
@@ -309,7 +309,7 @@ class ApiServer(Kubernetes):
             f.write(right)
         self.wait_used(router, one)
 
-    def test_it_ends_while_it_asks(self):
+    def test_the_router_exits_during_a_request(self):
         self.api.hangs = True
         self.follow().stop()
         self.api.hangs = False
@@ -317,7 +317,7 @@ class ApiServer(Kubernetes):
         wait_for(lambda: self.api.watches, "a watch")
         router.stop()
 
-    def test_outside_of_a_pod(self):
+    def test_the_start_fails_outside_of_a_pod(self):
         process = Process([binary("grapevine"), "--replica-kubernetes", "ns/vllm"],
                           env={"KUBERNETES_SERVICE_HOST": ""})
         self.assertEqual(process.wait(), 1)

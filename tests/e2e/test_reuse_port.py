@@ -29,7 +29,7 @@ class ReusePort(Case):
         finally:
             c.close()
 
-    def test_both_serve_and_one_may_stop(self):
+    def test_both_routers_serve_and_one_may_stop(self):
         port = closed_port()
         first, second = self.start(port=port), self.start(port=port)
 
@@ -46,8 +46,8 @@ class ReusePort(Case):
         self.assertEqual(first.wait(), 0)
         self.assertEqual({self.ask(port) for _ in range(10)}, {200})
 
-    def test_none_is_reset_when_one_stops(self):
-        """Connections made between the last look at the port and its close were lost: one stop in a hundred."""
+    def test_no_connection_is_reset_when_a_router_stops(self):
+        """Before, connections made between the last accept and the port's close were lost, in one stop of a hundred."""
         port = closed_port()
         stays = self.start(port=port)
         folder = tempfile.TemporaryDirectory()
@@ -80,7 +80,7 @@ class ReusePort(Case):
         self.assertEqual(set(served), {200})
         self.assertTrue(stays.running())
 
-    def test_only_with_the_setting(self):
+    def test_sharing_a_port_needs_the_setting(self):
         port = closed_port()
         self.start(port=port)
         with self.assertRaisesRegex(AssertionError, "address already in use"):

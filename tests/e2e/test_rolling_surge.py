@@ -11,7 +11,7 @@ from lib_cluster import gvctl
 
 class Surge(drain.RollingRestart):
     def balance(self):
-        """The balancer has places for the new ones, who are not there yet."""
+        """The balancer also lists the new routers, which do not run yet."""
         self.fresh = [drain.Restarted(self.fleet, "new%d" % (i + 1), n.gossip) for i, n in enumerate(self.nodes)]
         for old, new in zip(self.nodes, self.fresh):
             old.restart = lambda old=old, new=new: self.replace(old, new)
@@ -40,8 +40,8 @@ class Surge(drain.RollingRestart):
         old.router.signal(15)
         return old.router.wait(30)
 
-    def test_no_client_sees_it(self):
-        super().test_no_client_sees_it()
+    def test_no_client_notices_a_rolling_restart(self):
+        super().test_no_client_notices_a_rolling_restart()
         for n in self.fresh:
             wait_for(lambda: gvctl("convergence", "--members", "3", admin=n.admin)[0] == 0, n.name + " holds the same")
         members = json.loads(gvctl("members", "--json", admin=self.fresh[0].admin)[1])["members"]

@@ -49,7 +49,7 @@ class Runner(unittest.TestCase):
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         return p.returncode, p.stdout.splitlines()[-1], p.stdout
 
-    def test_a_filter_that_fits_nothing_fails(self):
+    def test_a_filter_that_matches_no_test_fails(self):
         for name in ("typo", "test_thre.Some.test_passes", "http/json_test.vectors"):
             status, last, text = self.run_tests(FILTER=name)
             self.assertEqual((status, last), (1, "0 passed, 1 failed"))
@@ -60,7 +60,7 @@ class Runner(unittest.TestCase):
         self.assertEqual(self.run_tests(FILTER="test_three.Some.test_passes", CI="true")[:2], (0, "1 passed, 0 failed"))
         self.assertEqual(self.run_tests(FILTER="test_three.Some")[:2], (0, "1 passed, 0 failed, 1 skipped"))
 
-    def test_ci_fails_on_a_skip_that_no_list_has(self):
+    def test_ci_fails_on_a_skip_that_is_not_listed(self):
         self.assertEqual(self.run_tests()[:2], (0, "1 passed, 0 failed, 2 skipped"))
         status, last, text = self.run_tests(CI="true")
         self.assertEqual((status, last), (1, "1 passed, 2 failed"))
@@ -89,19 +89,19 @@ class Runner(unittest.TestCase):
                            stderr=subprocess.STDOUT, text=True)
         return p.returncode, p.stdout
 
-    def test_one_test_of_either_kind(self):
+    def test_make_test_one_runs_a_test_of_either_kind(self):
         for name in ("test_three.Some.test_passes", "test_lite.Some.test_passes"):
             status, text = self.make("test-one", "TEST=" + name)
             self.assertEqual((status, text.splitlines()[-1]), (0, "1 passed, 0 failed"), text)
 
-    def test_a_typo_is_told_before_anything_is_built(self):
+    def test_a_typo_is_reported_before_the_build(self):
         for name in ("test_lita.Some.test_passes", "http/jsom_test.vectors"):
             status, text = self.make("test-one", "TEST=" + name)
             self.assertNotEqual(status, 0)
             self.assertIn("there is no tests/unit/%s.c" % name.split(".")[0], text)
             self.assertNotIn("made", text)
 
-    def test_ci_fails_where_jepsen_lite_lacks_something(self):
+    def test_ci_fails_if_jepsen_lite_lacks_a_requirement(self):
         for ci, fails in (("", False), ("true", True)):
             status, text = self.make("jepsen", CI=ci)
             self.assertIn("skipped: no tun", text)

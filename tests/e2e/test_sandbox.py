@@ -22,8 +22,8 @@ EXPOSURE_MAX = 2.0
 
 @unittest.skipUnless(shutil.which("systemd-analyze"), "want systemd-analyze")
 class Unit(unittest.TestCase):
-    def test_its_exposure(self):
-        """0 is a locked box, 10 an open door; systemd's own services have some 9."""
+    def test_the_units_exposure_is_low(self):
+        """0 is fully confined, 10 is not confined; systemd's own services have about 9."""
         with tempfile.TemporaryDirectory() as folder:
             unit = os.path.join(folder, "grapevine.service")
             with open(UNIT, encoding="utf-8") as f, open(unit, "w", encoding="utf-8") as out:
@@ -53,7 +53,7 @@ class Sandbox(Case):
     def control(self, *command):
         return subprocess.run([*SANDBOX, *command], capture_output=True, timeout=LIMIT).returncode
 
-    def test_the_sandbox_is_one(self):
+    def test_the_sandbox_enforces_the_unit(self):
         self.assertEqual(self.control("true"), 0)
         self.assertNotEqual(self.control("touch", "/tmp/a-file"), 0)
         self.assertNotEqual(self.control("cat", "/etc/shadow"), 0)
@@ -63,7 +63,7 @@ class Sandbox(Case):
     def boxed(self, replicas, *args):
         return self.router(replicas, *args, wrap=SANDBOX, program=self.program)
 
-    def test_a_router_does_all_its_work_in_it(self):
+    def test_a_router_does_all_its_work_in_the_sandbox(self):
         sims = [self.sim("--model", "m", "--kv-events", "vllm-0.25", "--kv-replay-port", "0") for _ in range(2)]
         listed = os.path.join(self.folder, "replicas")
         with open(listed, "w", encoding="utf-8") as f:

@@ -39,7 +39,7 @@ def wait_text(case, r, *words):
 
 
 class Decisions(Case):
-    def test_a_request_and_why_it_went_there(self):
+    def test_a_decision_says_why_a_replica_was_chosen(self):
         sims = [self.sim() for _ in range(2)]
         r = self.router(sims)
         c = self.client(r)
@@ -122,7 +122,7 @@ class Decisions(Case):
         self.assertEqual([x["replica"] for x in second["replicas"]], [good.name])
         wait_text(self, r, bad.name, "went to another")
 
-    def test_who_follows_misses_nothing(self):
+    def test_a_follower_misses_no_decision(self):
         r = self.router([self.engine()])
         c = self.client(r)
         c.post(CHAT, chat())
@@ -137,7 +137,7 @@ class Decisions(Case):
         self.assertEqual([d["id"] for d in decisions(r, "?id=3")["decisions"]], [3])
         self.assertEqual(more["made"], 4)
 
-    def test_queries_that_mean_nothing(self):
+    def test_invalid_queries_are_refused(self):
         r = self.router([self.engine()])
         for path in ("/decisions?n=0", "/decisions?n=513", "/decisions?after=x", "/events?n=257",
                      "/decisions?after=-1", "/decisions?id=1&after=2", "/events?ended=2"):
@@ -146,7 +146,7 @@ class Decisions(Case):
             self.assertIn("whole numbers", got.json["error"]["message"])
         self.assertEqual(r.admin("POST", "/decisions", b"").status, 405)
 
-    def test_gvctl_shows_them(self):
+    def test_gvctl_shows_decisions_and_events(self):
         r = self.router([self.engine()])
         self.client(r).post(CHAT, chat())
         for command in ("decisions", "events"):
@@ -156,7 +156,7 @@ class Decisions(Case):
 
 
 class Events(Case):
-    def test_replicas_come_drain_and_go(self):
+    def test_events_of_replicas_that_come_drain_and_go(self):
         a, b = self.engine(), self.engine()
         r = self.router([a, b])
         wait_text(self, r, a.name, "is up")
@@ -177,7 +177,7 @@ class Events(Case):
 
 
 class Cluster(Clustered):
-    def test_a_router_that_is_killed(self):
+    def test_a_killed_router_is_an_event(self):
         e = self.engine()
         nodes = self.cluster(2, [e])
         wait_text(self, nodes[0], "r2", "joined")
@@ -187,10 +187,10 @@ class Cluster(Clustered):
         self.assertIn("dead", wait_text(self, nodes[0], "r2", "dead"))
 
     def level(self, r, level):
-        """Something that this router alone notices."""
+        """Causes an event that this router alone notices."""
         self.assertEqual(r.admin("POST", "/log-level?level=" + level).status, 200)
 
-    def test_gvctl_puts_together_what_all_saw(self):
+    def test_gvctl_merges_the_events_of_all_routers(self):
         nodes = self.cluster(3, [self.engine()])
         self.level(nodes[1], "debug")
         self.level(nodes[2], "debug")
@@ -219,7 +219,7 @@ class Cluster(Clustered):
         self.assertIn('no router "r9" is alive', err)
         self.assertEqual(gvctl("events", "--router", "r2", "--local", admin=nodes[0].admin_port)[0], 2)
 
-    def test_gvctl_follows_all_and_names_who_is_silent(self):
+    def test_gvctl_follows_all_routers_and_names_silent_ones(self):
         nodes = self.cluster(3, [self.engine()])
         with tempfile.TemporaryDirectory() as folder:
             out, err = (open(os.path.join(folder, name), "w+") for name in ("out", "err"))

@@ -1,4 +1,4 @@
-"""Messages to the service manager (node/io/service.h): a test in its place at the end of NOTIFY_SOCKET."""
+"""Messages to the service manager (node/io/service.h): a test replaces the manager at NOTIFY_SOCKET."""
 
 import fcntl
 import os
@@ -59,7 +59,7 @@ class Notify(Case):
         self.assertEqual(m.values("READY"), ["1"])
         self.assertEqual(m.values("WATCHDOG"), [])  # unrequested
 
-    def test_the_status_says_what_is_missing_and_when_it_is_there(self):
+    def test_the_status_says_why_the_router_is_not_ready(self):
         m = self.manager(abstract=True)
         e = self.engine()
         with tempfile.NamedTemporaryFile("w", suffix=".replicas") as f:
@@ -71,7 +71,7 @@ class Notify(Case):
             f.flush()
             m.wait("STATUS", "Ready: replicas up: 1")
 
-    def test_stopping_asks_for_the_time_that_draining_may_take(self):
+    def test_stopping_requests_time_for_the_drain(self):
         m = self.manager()
         r = self.router([self.engine()], "--drain-delay", "20s", "--drain-timeout", "2h", env=m.env())
         m.wait("STATUS", "Ready")
@@ -96,7 +96,7 @@ class Notify(Case):
             self.assertLessEqual(int(m.values("MONOTONIC_USEC")[-1]) / 1e6, time.monotonic())
         self.assertEqual(len(m.values("RELOADING")), len(m.values("READY")) - 1)
 
-    def test_a_reload_has_a_beginning_and_an_end(self):
+    def test_a_reload_reports_its_beginning_and_its_end(self):
         m = self.manager()
         with tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
             f.write("log-level: info\n")
@@ -110,7 +110,7 @@ class Notify(Case):
             wait_for(lambda: len(m.values("READY")) == 2, "READY=1 again")
             self.assertIn(b"retries-max: 1 ", r.admin("GET", "/config").body)
             self.told_of_a_reload(m, r, 3)
-            f.write("retries-max: many\n")  # refused, and over all the same
+            f.write("retries-max: many\n")  # refused, but the reload ends all the same
             f.flush()
             self.told_of_a_reload(m, r)
             r.wait_event("config_refused")
@@ -119,8 +119,8 @@ class Notify(Case):
             wait_for(lambda: m.read()[-1:] and [n for n, _ in m.told if n in ("RELOADING", "READY")][-1] == "READY",
                      "READY=1 is last")
 
-    def test_one_that_is_asked_for_while_another_is_read(self):
-        """READY=1 comes when both are over. Who has a lease on the file lets others wait in open()."""
+    def test_a_reload_may_be_requested_during_a_reload(self):
+        """READY=1 comes when both are over. A lease on the file makes other processes wait in open()."""
         m = self.manager()
         opens = []
         self.addCleanup(signal.signal, signal.SIGIO, signal.signal(signal.SIGIO, lambda *_: opens.append(1)))
@@ -160,14 +160,14 @@ class Notify(Case):
             return False
 
     def test_a_reload_without_a_file_ends_too(self):
-        """Else systemd would wait for it, and give up."""
+        """Otherwise systemd would wait for the end, and give up."""
         m = self.manager()
         r = self.router([self.engine()], env=m.env())
         m.wait("STATUS", "Ready")
         self.told_of_a_reload(m, r, 2)
         r.wait_event("nothing_to_read")
 
-    def test_signs_of_life_at_a_third_of_the_time_and_after_a_standstill(self):
+    def test_watchdog_pings_come_in_time_and_again_after_a_pause(self):
         m = self.manager()
         r = self.router([self.engine()], env=m.env(WATCHDOG_USEC="1500000"))
         began = time.monotonic()
@@ -177,13 +177,13 @@ class Notify(Case):
             before = len(m.values("WATCHDOG"))
         wait_for(lambda: len(m.values("WATCHDOG")) > before + 1, "signs of life again")  # one was on its way, perhaps
 
-    def test_a_watchdog_of_another_process_is_not_ours(self):
+    def test_a_watchdog_of_another_process_is_ignored(self):
         m = self.manager()
         self.router([self.engine()], env=m.env(WATCHDOG_USEC="150000", WATCHDOG_PID="1"))
         m.wait("STATUS", "Ready")
         self.assertEqual(m.values("WATCHDOG"), [])
 
-    def test_what_finds_no_room_comes_later(self):
+    def test_messages_wait_while_the_managers_socket_is_full(self):
         m = self.manager()
         sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.addCleanup(sender.close)
@@ -196,7 +196,7 @@ class Notify(Case):
         m.wait("READY", "1")
         m.wait("STATUS", "Ready")
 
-    def test_a_manager_that_is_not_there_costs_a_line_in_the_log(self):
+    def test_an_absent_manager_is_logged_once(self):
         e = self.engine()
         probes = []
         e.probes["/health"] = lambda asked: (asked.send(answer(200, b"")), probes.append(1))

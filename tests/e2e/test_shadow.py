@@ -1,4 +1,5 @@
-"""Shadow mode: a plain policy routes, the router's own is counted; then a control after the switch."""
+"""Shadow mode: a plain policy routes, and the router counts its own policy's choices; after the switch, a control
+group has the plain policy."""
 
 import json
 import unittest
@@ -35,7 +36,7 @@ class Talking:
     def turn(self, stream=True):
         self.text += TEXT * 40
         body = {"model": "sim", "messages": [message("user", self.text)], "max_tokens": 2, "stream": stream}
-        if stream:  # the router does not ask for it before it knows all engines
+        if stream:  # the router requests usage once it knows all engines
             body["stream_options"] = {"include_usage": True}
         got = self.case.client(self.router).post(CHAT, body, headers=[("x-session-id", self.session)])
         self.case.assertEqual(got.status, 200, got)
@@ -57,7 +58,7 @@ class Shadow(Reloading):
         of = figures(r, mode, side)
         return of["cached_tokens"] / of["prompt_tokens"]
 
-    def test_it_predicts_then_a_control_compares(self):
+    def test_shadow_mode_predicts_and_a_control_group_compares(self):
         sims = [self.sim(*SPEED) for _ in range(3)]
         r = self.started([s.url for s in sims], lines=["shadow: on", "plain-policy: round_robin"])
         talks = [Talking(self, r, i) for i in range(4)]
@@ -100,14 +101,14 @@ class Shadow(Reloading):
         self.assertRegex(said, r"% with random \(control group\)")
         self.assertIn("predicted %.0f %%." % (100 * predicted), said)
 
-    def test_it_needs_a_policy_with_costs(self):
+    def test_shadow_mode_needs_a_policy_with_costs(self):
         code, said = run_grapevine("--check-config", "--replica", "http://127.0.0.1:1", "--policy", "random",
                                    "--shadow", "on")
         self.assertNotEqual(code, 0)
         self.assertIn("want off with policy", said)
 
-    def test_a_control_share_without_effect_is_said(self):
-        """It was taken without a word, and gvctl shadow waited for ever."""
+    def test_a_control_share_without_effect_is_reported(self):
+        """Before, it was accepted silently, and gvctl shadow waited for ever."""
         said = [("setting_ignored", "control-share", "shadow is on")]
         code, out = run_grapevine("--check-config", "--replica", "http://127.0.0.1:1", "--shadow", "on", "--control-share", "0.1")
         self.assertEqual((code, [(e["event"], e["setting"], e["why"]) for e in map(json.loads, out.splitlines())]), (0, said))
@@ -120,7 +121,7 @@ class Shadow(Reloading):
         self.assertEqual((told["value"], told["ignored"], told["from"].endswith(":2")), ("0.1", "shadow is on", True), told)
         self.assertIn("control-share has no effect: shadow is on.", gvctl("events", admin=r.admin_port)[1])
 
-    def test_without_either_gvctl_says_how(self):
+    def test_without_shadow_mode_gvctl_says_how_to_begin(self):
         """Before, what shadow mode had found was gone after the switch."""
         r = self.started([self.sim(*SPEED).url], lines=["plain-policy: random"])
         self.assertIn("Neither shadow mode nor a control group is on. Set shadow: on", self.said(r))
@@ -131,7 +132,7 @@ class Shadow(Reloading):
         self.reloaded(r, "shadow: off")
         self.assertRegex(self.said(r), r"Neither .*\nBefore the switch, shadow mode measured \d+ % from cache and predicted \d+ %\.\n$")
 
-    def test_engines_that_report_nothing(self):
+    def test_engines_without_cached_token_counts_are_reported(self):
         sims = [self.sim(*SPEED), self.sim(*SPEED, "--prompt-tokens-details", "off")]
         r = self.started([s.url for s in sims], lines=["shadow: on", "plain-policy: round_robin"])
         talk = Talking(self, r, 0)

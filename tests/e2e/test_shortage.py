@@ -25,7 +25,7 @@ def within(port_count):
 
 
 class Shortage(unittest.TestCase):
-    def test_in_a_namespace_of_its_own(self):
+    def test_tests_of_ports_pass_in_their_own_network_namespace(self):
         wrap = namespace()
         if not wrap:
             self.skipTest("no network namespace")
@@ -55,9 +55,9 @@ class Ports(Case):
             self.assertEqual(r.events("replica_down"), [])
             self.assertEqual(r.metric("retries_total"), 0)
 
-    def test_twelve_ports(self):
-        """Of 60 requests 24 were answered 503, and good engines were down; one and three routers, engines that keep
-        their connections and engines that close them."""
+    def test_requests_wait_for_one_of_twelve_ports(self):
+        """Before, 24 of 60 requests got 503, and healthy engines were marked down. One and three routers, engines
+        that keep their connections and engines that close them."""
         gate = threading.Event()
         engines = []
         for keeps in (True, True, False):
@@ -88,8 +88,8 @@ class Ports(Case):
         within(PORTS)
         self.serve(three, 21000)
 
-    def test_an_address_that_nothing_leads_to_is_no_shortage(self):
-        """The kernel has the same word for it: IPv6 is off here. The replica is down."""
+    def test_an_unreachable_address_is_not_a_shortage(self):
+        """IPv6 is off here, for which the kernel has the same error. The replica is down."""
         for name in ("all", "default", "lo"):
             with open("/proc/sys/net/ipv6/conf/%s/disable_ipv6" % name, "w") as f:
                 f.write("1")

@@ -49,7 +49,7 @@ class Simulation(unittest.TestCase):
             self.assertEqual(status, 0, text)
 
     def test_new_seeds(self):
-        # Other ones each time: what fails once is to be had again by the line that is printed.
+        # Different seeds each time: the printed line repeats a failed run.
         first = int(os.environ.get("SIM_SEED", time.time_ns() // 1_000_000 % 1_000_000_000))
         print(f"\nnew seeds of the simulation: {SIM} seeds {first} {NEW}", flush=True)
         status, text = simulate("seeds", first, NEW)

@@ -14,7 +14,7 @@ class Bugs(unittest.TestCase):
         if not os.path.exists(LAB):
             self.skipTest("skipped: the simulator with bugs is not built for this variant")
 
-    def test_without_one_it_does_the_same_as_the_ordinary_build(self):
+    def test_without_a_bug_the_lab_build_equals_the_ordinary_build(self):
         for run in (("run", 2, "nodes=4", "seconds=5"), ("run", 5, "profile=service")):
             with self.subTest(run):
                 ordinary, lab = (re.search(r"trace ([0-9a-f]{16})", simulate(*run, **how)[1]).group(1)
@@ -22,7 +22,7 @@ class Bugs(unittest.TestCase):
                 self.assertEqual(ordinary, lab)
 
     def test_known_bugs_are_caught(self):
-        # A change of the code is another run for every seed: of so many that one must, one has to do.
+        # A change of the code changes every seed's run, so at least one run of a number must catch each bug.
         status, text = simulate("caught", program=LAB)
         self.assertEqual(status, 0, text)
 

@@ -118,7 +118,7 @@ class StallCut(Clustered):
         self.assertEqual((ended["end"], ended["reason"], ended["limit"]),
                          ("engine_failed", "stalled", "stall-cut"))
 
-    def test_silence_of_an_engine_that_works(self):
+    def test_a_silent_engine_that_works_is_not_cut(self):
         """A tool call that the parser holds back, hidden reasoning, a stream of pings: all at once."""
         engines = {
             "vLLM": Silent(self, VLLM),
@@ -132,8 +132,8 @@ class StallCut(Clustered):
         self.judge_whole(streams)
         self.assertEqual(sum(len(e.engine.requests) for e in pair), 1)
 
-    def test_an_engine_that_hangs(self):
-        """Its counters stop, or nothing comes from it at all; its HTTP server goes on counting."""
+    def test_a_hung_engine_is_cut(self):
+        """The engine's counters stop, or it sends nothing at all; its HTTP server goes on counting."""
         still, mute = Silent(self, VLLM, works=False, silence=20 * CUT), Silent(self, None, silence=20 * CUT)
         streams = [Stream(self.router([e.engine], *SETTINGS)) for e in (still, mute)]
         mute.began.wait(20 * SLOW)
@@ -142,8 +142,8 @@ class StallCut(Clustered):
         for stream in streams:
             self.judge_cut(stream)
 
-    def test_routers_that_do_not_read_its_metrics(self):
-        """Two of three routers read them. All have a stream there that is silent, and none cuts it."""
+    def test_routers_that_do_not_read_the_metrics_cut_no_stream(self):
+        """Two of three routers read the engine's metrics. Each router has a silent stream there, and none cuts it."""
         e = Silent(self, SGLANG)
         nodes = self.cluster(3, [e.engine], *SETTINGS)
         for r in nodes:  # the routers that see it up determine the reader
@@ -151,8 +151,8 @@ class StallCut(Clustered):
                      "it knows that the others see it up")
         self.judge_whole({r.admin_port: Stream(r) for r in nodes})
 
-    def test_tokens_of_another_router(self):
-        """Its metrics cannot be read, and its health checks hang. It works: another router gets tokens."""
+    def test_tokens_at_another_router_show_that_an_engine_works(self):
+        """The engine's metrics cannot be read, and its health checks hang, but it works: another router gets tokens."""
         e = Silent(self, None, silence=11 * SLOW)
         settings = ("--stall-cut", "%gs" % (5.5 * SLOW), *SETTINGS[2:])  # news of tokens take up to four seconds
         nodes = self.cluster(2, [e.engine], *settings)
@@ -178,8 +178,8 @@ class StallCut(Clustered):
 
 
 class Pause(Clustered):
-    def test_an_engine_that_is_stopped_for_a_while_under_load(self):
-        """Answers that have begun go on; others move to other engines. With one router, and with three."""
+    def test_an_engine_paused_under_load_cuts_no_answer(self):
+        """Answers that have begun go on; other requests are retried at other engines. With one router, and with three."""
         sims = [self.sim("--model", "sim") for _ in range(3)]
         urls = [s.url for s in sims]
         routers = [self.router(urls, "--policy", "round_robin")] + self.cluster(3, sims, "--policy", "round_robin")

@@ -15,7 +15,7 @@ from test_engines import CHAT, message
 from test_kv_events import SPEED, of
 
 WRITTEN = 60  # a file is written every 10 s
-CACHE = 65536  # room for all conversations, however many turns a busy machine makes of them
+CACHE = 65536  # tokens: enough for all conversations, also with a busy machine's extra turns
 
 
 class Kept(Clustered):
@@ -37,7 +37,7 @@ class Kept(Clustered):
             r.stopped = True
 
     def wait_written(self, routers):
-        """A file that was begun from now on."""
+        """Waits for a state file that was begun after this call."""
         before = [r.metric("state_files_total") + 1 for r in routers]
         wait_for(lambda: all(r.metric("state_files_total") > n for r, n in zip(routers, before)), "files of state", WRITTEN)
 
@@ -49,7 +49,7 @@ class Alone(Kept):
         return r
 
     def wait_began(self, r, sims):
-        """Knowledge of a cache is filed under the start time of its engine."""
+        """Beliefs about a cache are stored with its engine's start time, so this must be known first."""
         age = 'grapevine_replica_scrape_age_seconds{replica="%s"}'
         wait_for(lambda: all(r.metrics().get(age % s.name, -1) >= 0 for s in sims), "readings")
 
@@ -66,7 +66,7 @@ class Alone(Kept):
         self.end([r], how)
         return self.life(sims, *args), talks
 
-    def test_what_was_learned_is_known_again(self):
+    def test_learned_state_survives_a_restart(self):
         r, talks = self.restart("end", self.state("a"))
         said = r.wait_event("state_read")
         self.assertGreater(said["bytes"], 1000)
@@ -78,12 +78,12 @@ class Alone(Kept):
             self.assertEqual(talk.where[-1], talk.where[-2])
             self.assertGreater(talk.cached[-1], talk.prompt[-2] / 2)
 
-    def test_without_a_folder_nothing_is(self):
+    def test_without_a_state_folder_nothing_is_kept(self):
         r, talks = self.restart("end", ())
         self.assertEqual([sum(talk.believed(r).values()) for talk in talks], [0] * 4)
         self.assertEqual((r.events("state_read"), r.metric("state_files_total"), r.metric("state_bytes")), ([], 0, 0))
 
-    def test_an_engine_that_restarted_meanwhile_holds_nothing(self):
+    def test_an_engine_that_restarted_meanwhile_is_believed_empty(self):
         port = closed_port()
         sim = self.sim(*SPEED, port=port)
         r = self.life([sim], *self.state("a"))
@@ -95,7 +95,7 @@ class Alone(Kept):
         r = self.life([sim], *self.state("a"))
         wait_for(lambda: sum(talk.believed(r).values()) == 0, "nothing is believed")
 
-    def test_wishes_are_kept(self):
+    def test_operators_changes_survive_a_restart(self):
         sims = [self.sim(*SPEED) for _ in range(2)]
         r = self.life(sims, *self.state("a"))
         self.assertEqual(r.admin("POST", "/drain?replica=" + sims[0].name).status, 200)
@@ -104,13 +104,13 @@ class Alone(Kept):
         self.assertEqual({x["name"]: x["health"] for x in r.admin("GET", "/replicas").json},
                          {sims[0].name: "draining", sims[1].name: "up"})
 
-    def test_who_may_read_it(self):
+    def test_the_state_file_is_private(self):
         r = self.life([self.sim(*SPEED)], *self.state("a"))
         self.end([r], "end")
         self.assertEqual([stat.S_IMODE(os.stat(p).st_mode) for p in (self.place("a"), self.file("a"))], [0o700, 0o600])
         self.assertEqual(os.listdir(self.place("a")), ["state"])
 
-    def test_a_file_that_is_no_good(self):
+    def test_an_invalid_state_file_is_refused(self):
         sim = self.sim(*SPEED)
         r = self.life([sim], *self.state("a"))
         Talk(self, 1).ask(r)
@@ -138,14 +138,14 @@ class Alone(Kept):
         r = self.life([sim], *self.state("a"))
         self.assertIn("is no regular file", r.wait_event("state_refused")["why"])
 
-    def test_another_cluster(self):
+    def test_a_state_file_of_another_cluster_is_refused(self):
         sim = self.sim(*SPEED)
         r = self.life([sim], *self.state("a"))
         self.end([r], "end")
         node = self.node("r1", [sim], *self.state("a"))
         self.assertIn("another cluster", node.wait_event("state_refused")["why"])
 
-    def test_a_folder_that_goes(self):
+    def test_a_deleted_state_folder_is_reported(self):
         """Nothing can be written there any more: the router serves on, and says so once."""
         r = self.life([self.sim(*SPEED)], *self.state("a"))
         shutil.rmtree(self.place("a"))
@@ -154,7 +154,7 @@ class Alone(Kept):
         Talk(self, 1).ask(r)
         self.assertGreater(r.metric("state_failures_total"), 0)
 
-    def test_a_folder_that_is_none(self):
+    def test_an_unusable_state_folder_stops_the_start(self):
         os.mkdir(self.place("open"))
         os.chmod(self.place("open"), 0o777)
         with open(self.place("file"), "w"):
@@ -209,7 +209,7 @@ class Together(Kept):
         clients = [self.client(s) for s in sims]
 
         def are_live():
-            """Without a replay endpoint it takes a message until a router knows that they come."""
+            """Without a replay endpoint a router knows that events come only after a message."""
             for client in clients:
                 text = "first %d " % random.randrange(10 ** 6) * 60
                 client.post(CHAT, {"model": "sim", "max_tokens": 4, "messages": [message("user", text)]})
@@ -221,7 +221,7 @@ class Together(Kept):
         turns = itertools.count()
 
         def are_tied():
-            """Times decide which answers are: on a busy machine it takes more of them."""
+            """Timing decides which answers are tied: on a busy machine it takes more of them."""
             turn = next(turns)
             for i, talk in enumerate(talks):
                 talk.ask(nodes[(turn + i) % 3])
@@ -239,7 +239,7 @@ class Together(Kept):
         return all(abs(g[name] - h[name]) <= 0.1 * h[name] for g, h in zip(got, held) for name in h)
 
     def crowd(self, sims):
-        """Prompts past the routers: they take all of the caches."""
+        """Prompts that bypass the routers and fill the caches."""
         for s in sims:
             tokens = 0
             for n in itertools.count():
@@ -251,7 +251,8 @@ class Together(Kept):
                     break
 
     def go_on(self, nodes, talks):
-        """Talks of which a router knows where they were, and finds there what it expects. Load decides where they go."""
+        """The number of talks whose place a router knows, and where it finds the expected cache. Load decides the
+        places."""
         known = 0
         for i, talk in enumerate(talks):
             believed = talk.believed(nodes[i % 3])
@@ -260,7 +261,7 @@ class Together(Kept):
                       abs(talk.cached[-1] - believed[talk.where[-1]]) < talk.prompt[-1] * 0.1)
         return known
 
-    def test_with_a_replay_all_is_certain_again(self):
+    def test_with_a_replay_beliefs_are_exact_again(self):
         nodes, talks, held, sims = self.all_restart("kill", True)
         for r in nodes:
             self.assertGreater(r.wait_event("state_read")["bytes"], 1000)
@@ -273,13 +274,13 @@ class Together(Kept):
             wait_for(lambda: self.near([talk.believed(r) for talk in talks], held), "what was held")
         self.assertEqual(self.go_on(nodes, talks), len(talks))
 
-    def test_what_went_meanwhile_is_gone(self):
+    def test_blocks_evicted_meanwhile_are_forgotten(self):
         nodes, talks, held, sims = self.all_restart("end", True, meanwhile=self.crowd)
         for r in nodes:
             wait_for(lambda: sum(sum(talk.believed(r).values()) for talk in talks) == 0, "all is gone")
         self.assertEqual(sum(of(r, "missed_total", s.name) for r in nodes for s in sims), 0)
 
-    def test_without_a_replay_it_is_inference(self):
+    def test_without_a_replay_beliefs_are_estimates(self):
         nodes, talks, held, sims = self.all_restart("end", False)
         for s in sims:
             self.assertEqual(sum(of(r, "whole", s.name) for r in nodes), 0)
@@ -287,7 +288,7 @@ class Together(Kept):
         for s in sims:
             self.assertEqual(sum(of(r, "whole", s.name) for r in nodes), 0)
 
-    def test_a_replay_that_does_not_answer_proves_nothing(self):
+    def test_a_silent_replay_endpoint_leaves_beliefs_as_estimates(self):
         def be_silent(sims):
             for s in sims:
                 s.call("POST", "/sim/kv", {"replay": False})
@@ -297,7 +298,7 @@ class Together(Kept):
             self.assertEqual(sum(of(r, "whole", s.name) for r in nodes), 0)
         self.assertEqual(self.go_on(nodes, talks), len(talks))
 
-    def test_without_files_nothing_is_known(self):
+    def test_without_state_files_nothing_is_known(self):
         nodes, talks, held, sims = self.all_restart("end", True, keeps=False)
         self.assertEqual([sum(talk.believed(nodes[0]).values()) for talk in talks], [0] * len(talks))
 

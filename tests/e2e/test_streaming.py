@@ -14,7 +14,7 @@ CHAT = "/v1/chat/completions"
 
 
 def chat(stream=True, usage=True, **more):
-    """With its own question for usage: then the router has none, and takes nothing out."""
+    """The client requests usage itself, so the router adds no request for usage and removes nothing."""
     if stream and usage:
         more["stream_options"] = {"include_usage": True}
     return json.dumps(dict({"model": "m", "stream": stream,
@@ -213,7 +213,7 @@ class Pressure(Case):
                 pass
             self.sent = 0
 
-    def test_an_engine_that_answers_before_it_read_an_upload_is_heard(self):
+    def test_an_answer_before_the_end_of_an_upload_reaches_the_client(self):
         def handler(asked):
             asked.send(answer(413, b'{"error":"too big for me"}'))
             asked.wait_gone()
@@ -263,12 +263,12 @@ class Leaving(Case):
         self.assertTrue(asked.gone.wait(LIMIT), "the upstream request stays")
         self.r.quiet()
 
-    def test_in_the_middle_of_a_stream(self):
+    def test_a_client_that_leaves_mid_stream_ends_its_request(self):
         for how in ("close", "reset"):
             self.e.clear()
             self.leave(SSE_HEAD + chunk(b'data: {"text":"x"}\n\n'), True, how)
 
-    def test_fifty_leave_at_the_same_time(self):
+    def test_fifty_clients_that_leave_at_once_end_their_requests(self):
         def handler(asked):
             asked.read_body()
             asked.send(SSE_HEAD)

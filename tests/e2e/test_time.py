@@ -46,7 +46,7 @@ def sockets_of(pid):
 
 
 class Time(Case):
-    def test_an_error_says_which_limit_of_time_passed(self):
+    def test_errors_name_the_time_limit_that_passed(self):
         e = self.engine()
         e.handler = lambda asked: (asked.read_body(), asked.wait_gone())
         for setting, reason, body in (("upstream-first-token-timeout", "first_token",
@@ -63,7 +63,7 @@ class Time(Case):
             self.assertEqual((logged["reason"], logged["limit"]), (reason, setting))
             r.quiet()
 
-    def test_the_log_says_which_limit_cut_a_stream(self):
+    def test_the_log_names_the_time_limit_that_cut_a_stream(self):
         e = self.engine()
         e.handler = lambda asked: (asked.read_body(), asked.send(SSE_HEAD + chunk(TOKEN)),
                                    asked.wait_gone())

@@ -21,7 +21,7 @@ V12, V13 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
 
 
 def body_of(n, seed=b"x"):
-    """Bytes in which a wrong place shows."""
+    """Bytes in which a misplaced part shows."""
     out = bytearray()
     i = 0
     while len(out) < n:
@@ -68,7 +68,7 @@ class Shared(TlsCase):
         self.assertEqual(self.count(self.r, "failures_total", side="clients", reason="alpn"), 1)
 
     def refused(self, *args):
-        """The failure of a client that offers no more than that."""
+        """The error of a client that offers only these."""
         done = subprocess.run(["openssl", "s_client", "-connect", "%s:%d" % (HOST, self.r.port), *args],
                               input=b"", capture_output=True, timeout=LIMIT)
         text = (done.stdout + done.stderr).decode()
@@ -76,14 +76,14 @@ class Shared(TlsCase):
         self.assertIn("Cipher is (NONE)", text)
         return text
 
-    def test_no_old_version(self):
+    def test_old_tls_versions_are_refused(self):
         for version in ("-tls1", "-tls1_1"):
             self.assertRegex(self.refused(version, "-cipher", "ALL:@SECLEVEL=0"),
                              "alert protocol version|unsupported protocol")
         self.assertGreater(self.count(self.r, "failures_total", side="clients", reason="version"), 0)
 
-    def test_no_weak_cipher(self):
-        """All that OpenSSL still has, one by one: only those with forward secrecy and AEAD are taken."""
+    def test_weak_ciphers_are_refused(self):
+        """All ciphers that OpenSSL still has, one by one: only those with forward secrecy and AEAD are accepted."""
         every = openssl("ciphers", "-tls1_2", "-s", "ALL:COMPLEMENTOFALL:@SECLEVEL=0").strip().split(":")
         good = {"ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-RSA-AES256-GCM-SHA384", "ECDHE-RSA-CHACHA20-POLY1305",
                 "ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-ECDSA-AES256-GCM-SHA384",
@@ -100,7 +100,7 @@ class Shared(TlsCase):
             self.assertEqual(self.tls_client(self.r, context, name=name).sock.cipher()[0], cipher)
         self.assertGreater(self.count(self.r, "failures_total", side="clients", reason="cipher"), 0)
 
-    def test_no_renegotiation(self):
+    def test_renegotiation_is_refused(self):
         c = subprocess.Popen(["openssl", "s_client", "-connect", "%s:%d" % (HOST, self.r.port), "-tls1_2"],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         try:
@@ -113,7 +113,7 @@ class Shared(TlsCase):
         self.assertRegex(out, "no renegotiation")
         self.assertIn("Compression: NONE", out)
 
-    def test_certificate_by_name(self):
+    def test_the_certificate_is_chosen_by_name(self):
         loose = self.ca.context()
         loose.check_hostname = False
         for asked, shown in (("localhost", "localhost"), ("other.example", "other.example"),
@@ -123,12 +123,12 @@ class Shared(TlsCase):
             c = self.tls_client(self.r, loose, name=asked)
             self.assertEqual(c.names()[0], shown, asked)
 
-    def test_a_client_that_distrusts_is_counted(self):
+    def test_a_client_that_rejects_the_certificate_is_counted(self):
         with self.assertRaises(ssl.SSLCertVerificationError):
             self.tls_client(self.r, ssl.create_default_context())
         wait_for(lambda: self.count(self.r, "failures_total", side="clients", reason="alert"), "the alert")
 
-    def test_plaintext_hears_so(self):
+    def test_plaintext_gets_an_explanation(self):
         c = self.client(self.r)
         r = c.ask("POST", CHAT, b"{}")
         self.assertEqual(r.status, 400)
@@ -191,8 +191,8 @@ class Shared(TlsCase):
             self.assertEqual(r.body.count(b"data: "), 51)
             self.assertTrue(r.body.endswith(b"[DONE]\n\n"))
 
-    def test_the_end_is_said(self):
-        """close_notify before FIN: what ends with the connection is whole, and a cut shows."""
+    def test_connections_end_with_close_notify(self):
+        """close_notify before FIN: an answer that ends with the connection is complete, and a cut is visible."""
         whole = self.tls_client(self.r).ask("GET", "/x", version="1.0")
         self.assertEqual(whole.body, b"ok")  # python fails on an end without close_notify
         c = self.tls_client(self.r)
@@ -234,7 +234,7 @@ class Shared(TlsCase):
     # --- crowds ------------------------------------------------------------------------------------
 
     def test_many_handshakes_at_once(self):
-        """They wait for turns of the loop, and all end."""
+        """Handshakes wait for turns of the event loop, and all complete."""
         errors, done = [], []
 
         def one():
@@ -280,7 +280,7 @@ class Limits(TlsCase):
         self.assertEqual(r.wait_event("tls_handshake_failed")["reason"], "timeout")
         self.assertEqual(r.get("/v1/models").status, 200)
 
-    def test_a_client_that_hung_up_has_an_address(self):
+    def test_a_client_that_hung_up_is_logged_with_its_address(self):
         """The socket had no address any more at the time of the report: the log and the events had an empty "from"."""
         r = self.tls_router([self.engine()])
         with stopped(r):
@@ -392,7 +392,7 @@ class Files(TlsCase):
         self.assertEqual(done.returncode, 2, done)
         return done.stderr.decode()
 
-    def test_what_cannot_be_used_is_said_at_the_start(self):
+    def test_unusable_certificates_stop_the_start(self):
         other = self.ca.pair("stranger")
         self.assertIn("is not the key of the certificate in",
                       self.refusal("--tls-cert", self.pair.cert, "--tls-key", other.key))
@@ -413,7 +413,7 @@ class Files(TlsCase):
                 "-subj", "/CN=weak")
         self.assertIn("key too small", self.refusal("--tls-cert", weak + ".crt", "--tls-key", weak + ".key"))
 
-    def test_a_new_certificate_cuts_nothing(self):
+    def test_a_new_certificate_cuts_no_stream(self):
         e, more = self.engine(), threading.Event()
         e.handler = lambda asked: (asked.read_body(), asked.send(SSE_HEAD + chunk(b"data: {}\n\n")),
                                    more.wait(LIMIT), asked.send(chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n"))
@@ -453,7 +453,7 @@ class Files(TlsCase):
         r = self.keep(TlsRouter([self.engine()], "--tls-cert", both, context=self.context))
         self.assertEqual(r.get("/v1/models").status, 200)
 
-    def test_a_key_that_all_may_read_and_an_old_certificate_are_warned_of(self):
+    def test_a_readable_key_and_an_expired_certificate_log_warnings(self):
         old = self.ca.pair("old", days=-1)
         os.chmod(old.key, 0o644)
         r = self.keep(Router([self.engine()], *old.flags(), wait_up=False))

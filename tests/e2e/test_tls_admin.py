@@ -50,7 +50,7 @@ class Admin(TlsCase):
                                       env={"SSL_CERT_FILE": self.ca.cert})  # the CAs of the system
         self.assertEqual(status, 0, err)
 
-    def test_gvctl_trusts_nobody_by_itself(self):
+    def test_gvctl_trusts_no_certificate_by_default(self):
         status, _, err = self.gvctl("--admin", self.url, "replicas")
         self.assertEqual(status, 1)
         self.assertIn("unable to get local issuer certificate", err)
@@ -66,7 +66,7 @@ class Admin(TlsCase):
         self.assertEqual(status, 1)
         self.assertIn("hostname mismatch", err)
 
-    def test_gvctl_at_a_port_that_speaks_otherwise(self):
+    def test_gvctl_explains_a_wrong_scheme(self):
         status, _, err = self.gvctl("--admin", self.url.replace("https", "http"), "replicas")
         self.assertEqual(status, 1)
         self.assertIn("use https:// in its address (--admin of gvctl)", err)
@@ -85,7 +85,7 @@ class Admin(TlsCase):
         self.assertEqual((status, "grapevine not reached" in out), (1, True))
         self.assertIn("--ca-file", err)
 
-    def test_old_versions_are_refused_here_too(self):
+    def test_old_tls_versions_are_refused(self):
         done = subprocess.run(["openssl", "s_client", "-connect", "%s:%d" % (HOST, self.r.admin_port), "-tls1_1",
                                "-cipher", "ALL:@SECLEVEL=0"], input=b"", capture_output=True, timeout=LIMIT)
         self.assertNotEqual(done.returncode, 0)
@@ -94,8 +94,8 @@ class Admin(TlsCase):
 
 
 class Several(Clustered):
-    def test_the_others_are_asked_under_tls_too(self):
-        """A token that is meant for https:// went to the other routers in clear."""
+    def test_other_routers_are_called_over_tls(self):
+        """Before, a token meant for https:// went to the other routers in clear text."""
         ca = Authority(self.folder.name, "ca")
         flags = ca.pair("admin", "IP:127.0.0.1").flags("admin-tls")
         e = self.engine()

@@ -38,7 +38,7 @@ class Replicas(TlsCase):
         self.assertEqual(e.requests[0].get("x-forwarded-proto"), "http")
 
     def test_an_upload_that_the_engine_does_not_read(self):
-        """More than all buffers hold: it goes on when the engine does."""
+        """The upload exceeds all buffers: it continues when the engine reads on."""
         e, go, sent = self.tls_engine(receive_buffer=8192), threading.Event(), body_of(20 << 20)
         seen = []
         e.handler = lambda asked: (go.wait(LIMIT), seen.append(asked.read_body()), asked.send(answer(200, b"ok")))
@@ -73,7 +73,7 @@ class Replicas(TlsCase):
         self.assertGreaterEqual(self.count(r, "resumed_total", side="replicas"), 3)
 
     def fails(self, replica, reason, error, *args, ca=True):
-        """It is refused with these words, and the other replica answers."""
+        """The replica is refused with these words, and the other replica answers."""
         good = self.tls_engine()
         r = self.router([good], "--replica", replica, *(["--replica-ca-file", self.ca.cert] if ca else []),
                         "--retries-max", "3", *args)
@@ -98,7 +98,7 @@ class Replicas(TlsCase):
                      [replica] == "tls", "what WHY says")
         return line
 
-    def test_control_reaches_all_by_tls_and_ipv6(self):
+    def test_control_requests_reach_all_over_tls_and_ipv6(self):
         engines = [self.tls_engine()]
         with contextlib.suppress(OSError):  # there is no IPv6 here
             engines.append(self.keep(Engine(host="::1")))
@@ -109,7 +109,7 @@ class Replicas(TlsCase):
         for e in engines:
             self.assertEqual([a.target for a in e.requests], ["/reset_prefix_cache"])
 
-    def test_wrong_ca(self):
+    def test_a_certificate_of_another_ca_is_refused(self):
         other = Authority(self.folder, "other-ca").pair("other")
         line = self.fails(self.tls_engine(other).url, "certificate", "unable to get local issuer certificate")
         self.assertIn("replica-ca-file", line["want"])
@@ -120,12 +120,12 @@ class Replicas(TlsCase):
         self.fails(e.url, "certificate", "self-signed certificate")
         r = self.router([], "--replica", e.url, "--replica-ca-file", alone.cert, "--replica-tls-name", "alone",
                         wait_up=False)
-        r.wait_event("replica_up")  # a name in its subject does where no other is
+        r.wait_event("replica_up")  # a name in the subject counts if there is no other
 
-    def test_expired(self):
+    def test_an_expired_certificate_is_refused(self):
         self.fails(self.tls_engine(self.ca.pair("expired", days=-1)).url, "certificate", "expired")
 
-    def test_wrong_name(self):
+    def test_a_certificate_with_another_name_is_refused(self):
         e = self.tls_engine(self.ca.pair("elsewhere", "DNS:elsewhere.example"))
         self.assertIn("replica-tls-name", self.fails(e.url, "name", "hostname mismatch")["want"])
         line = self.fails("https://%s:%d" % (HOST, self.tls_engine(self.ca.pair("noip", "DNS:localhost")).port),
@@ -197,7 +197,7 @@ class Replicas(TlsCase):
             s.shutdown(socket.SHUT_RDWR)
         wait_for(lambda: [x for x in r.events("replica_tls_failed") if x["replica"] == e.url], "the old one refused")
 
-    def test_cut_without_close_notify_is_not_whole(self):
+    def test_an_answer_cut_without_close_notify_is_incomplete(self):
         """An answer that ends with the connection."""
         def handler(asked):
             asked.read_body()
@@ -229,15 +229,15 @@ class Replicas(TlsCase):
         for path, replica in (("/drain", e.url), ("/remove", second.url)):
             self.assertIn(r.admin("POST", "%s?replica=%s" % (path, replica)).status, (200, 404))
 
-    def test_replicas_that_dns_names(self):
-        """They are known by addresses, and their certificate has the name."""
+    def test_replicas_found_by_dns_have_the_configured_name(self):
+        """The replicas are known by address, and their certificate has the name."""
         e = self.tls_engine(self.ca.pair("by-name", "DNS:engines.internal"))
         r = self.behind([], "--replica-dns", "https://localhost:%d" % e.port, "--replica-tls-name", "engines.internal",
                         wait_up=False)
         self.assertEqual(r.wait_event("replica_up")["replica"], "https://%s:%d" % (HOST, e.port))
         self.assertEqual(self.client(r).post(CHAT, {"model": "m"}).status, 200)
 
-    def test_another_router_learns_that_it_is_https(self):
+    def test_another_router_learns_that_a_replica_is_https(self):
         e = self.tls_engine()
         a = self.behind([e], "--gossip-listen", HOST + ":0", "--insecure-gossip", "--node-name", "a")
         b = self.behind([], "--gossip-listen", HOST + ":0", "--insecure-gossip", "--node-name", "b",

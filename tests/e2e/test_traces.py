@@ -100,7 +100,7 @@ class Requests(Traced):
         for e, child in ((self.e, first), (good, second)):
             self.assertIn("00-%s-%s-01" % (s.trace, child.id), [a.get("traceparent") for a in e.requests])
 
-    def test_what_is_refused_or_fails(self):
+    def test_refused_and_failed_requests_have_spans(self):
         self.e.handler = lambda asked: (asked.read_body(), asked.close())
         r = self.traced([self.e], "--body-bytes-max", "1KiB", "--retries-max", "0")
         self.assertEqual(self.ask(r, path="/nothing").status, 404)
@@ -114,7 +114,7 @@ class Requests(Traced):
         self.assertTrue(s.failed and child.failed and s["error.type"])
         self.assertEqual(child["error.type"], "broken")
 
-    def test_one_that_waited(self):
+    def test_a_request_that_waited_has_a_queued_event(self):
         held = []
         self.e.handler = lambda asked: (asked.read_body(), held.append(asked), go.wait(LIMIT),
                                         asked.send(answer(200, b"{}")))
@@ -129,7 +129,7 @@ class Requests(Traced):
         names = sorted(s.event_names() for s, _ in self.collector.wait(2))
         self.assertEqual(names, [["chosen", "first_token"], ["queued", "chosen", "first_token"]])
 
-    def test_health_and_admin_have_none(self):
+    def test_health_and_admin_calls_have_no_spans(self):
         r = self.traced([self.e])
         self.assertEqual(self.client(r).ask("GET", "/health").status, 200)
         self.assertEqual(self.ask(r).status, 200)
@@ -147,7 +147,7 @@ class Context(Traced):
         self.assertEqual((s.trace, s.parent), (TRACE, SPAN))
         self.assertEqual(self.sent(), ("00-%s-%s-01" % (TRACE, child.id), "a=b, c=d"))
 
-    def test_an_unsampled_one_passes(self):
+    def test_an_unsampled_parent_passes(self):
         r = self.traced([self.e])
         parent = "00-%s-%s-00" % (TRACE, SPAN)
         self.ask(r, traceparent=parent, tracestate="a=b")
@@ -156,7 +156,7 @@ class Context(Traced):
         (s, _), = self.collector.wait(1)
         self.assertNotEqual(s.trace, TRACE)
 
-    def test_a_malformed_one_begins_a_new_trace(self):
+    def test_a_malformed_parent_begins_a_new_trace(self):
         r = self.traced([self.e])
         self.ask(r, traceparent="00-%s-%s-01-x" % (TRACE, SPAN), tracestate="a=b")
         (s, (child,)), = self.collector.wait(1)
@@ -164,13 +164,13 @@ class Context(Traced):
         self.assertIsNone(s.parent)
         self.assertEqual(self.sent(), ("00-%s-%s-01" % (s.trace, child.id), None))
 
-    def test_what_is_not_sampled_says_so(self):
+    def test_unsampled_requests_carry_the_unsampled_flag(self):
         r = self.traced([self.e], "--trace-sample", "0")
         self.ask(r)
         self.assertRegex(self.sent()[0], "^00-[0-9a-f]{32}-[0-9a-f]{16}-00$")
         self.assertEqual(self.collector.posts, [])
 
-    def test_without_traces_all_of_it_passes(self):
+    def test_without_tracing_trace_headers_pass_unchanged(self):
         r = self.router([self.e])
         for parent in ("00-%s-%s-01" % (TRACE, SPAN), "nonsense"):
             self.ask(r, traceparent=parent, tracestate="a=b")
@@ -186,7 +186,7 @@ class Failing(Traced):
         for _ in range(n):
             self.assertEqual(self.ask(r).status, 200)
 
-    def test_one_that_is_gone_and_comes(self):
+    def test_a_collector_that_comes_later_gets_all_spans(self):
         port = closed_port()
         r = self.router([self.e], "--trace-endpoint", "http://%s:%d/v1/traces" % (HOST, port),
                         "--trace-sample", "1")
@@ -199,7 +199,7 @@ class Failing(Traced):
         self.assertEqual(len(r.events("trace_export_failed")), 1)
         self.assertEqual(r.metric("trace_spans_exported_total"), 20)
 
-    def test_one_that_hangs(self):
+    def test_a_hung_collector_harms_nothing(self):
         self.collector.handler = lambda asked: (asked.read_body(), asked.wait_gone())
         r = self.traced([self.e])
         self.served(r)
@@ -208,7 +208,7 @@ class Failing(Traced):
         r.signal(signal.SIGINT)
         self.assertEqual(r.wait(), 0)
 
-    def test_one_that_refuses(self):
+    def test_a_collector_that_refuses_harms_nothing(self):
         self.collector.status = 400
         r = self.traced([self.e])
         self.served(r)
@@ -218,7 +218,7 @@ class Failing(Traced):
         self.served(r, 1)
         r.wait_event("trace_export_works")
 
-    def test_one_that_is_busy_gets_the_same_again(self):
+    def test_a_busy_collector_gets_the_same_spans_again(self):
         self.collector.status = 503
         r = self.traced([self.e])
         self.served(r, 1)
@@ -227,7 +227,7 @@ class Failing(Traced):
         self.collector.wait(1)
         self.assertEqual(self.collector.posts[0], self.collector.posts[1])
 
-    def test_nonsense_and_endless_answers(self):
+    def test_nonsense_and_endless_answers_of_a_collector_do_no_harm(self):
         answers = [b"\0\1\2 nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 1000000, b""]
 
         def handler(asked):
@@ -244,7 +244,7 @@ class Failing(Traced):
         self.served(r, 1)
         self.assertEqual(r.metric("trace_export_failures_total"), 3)
 
-    def test_the_end_sends_what_waits(self):
+    def test_pending_spans_are_sent_at_exit(self):
         r = self.traced([self.e])
         self.served(r, 3)
         r.signal(signal.SIGINT)

@@ -29,7 +29,7 @@ class Pool(Case):
         self.assertEqual(r.metric("upstream_connects_total"), 1)
         self.assertEqual(r.metric("upstream_reused_total"), 29)
 
-    def test_a_pooled_connection_that_the_engine_closed_is_replaced_in_silence(self):
+    def test_a_pooled_connection_that_the_engine_closed_is_replaced(self):
         """The engine closes when the next request comes: nothing was answered, so it is sent again,
         to the same replica."""
         e = self.engine()
@@ -76,7 +76,7 @@ class Failures(Case):
             self.assertGreater(r.metric("retries_total"), 0)
         r.quiet()
 
-    def test_a_refused_port_means_another_replica(self):
+    def test_a_refused_connection_is_retried_at_another_replica(self):
         gone = "http://%s:%d" % (HOST, closed_port())
         r = self.router([gone, self.good], "--other-paths", "pass", "--policy", "round_robin")
         self.all_good(r, tried=False)
@@ -88,7 +88,7 @@ class Failures(Case):
             self.all_good(self.pair())
 
     def test_an_http_1_0_client_notices_a_cut_stream(self):
-        """Its body ends with the connection: a proper end there would pass for a whole answer."""
+        """An HTTP/1.0 body ends with the connection: a proper end would make a cut answer look complete."""
         seen = threading.Event()
 
         def handler(asked):
@@ -106,7 +106,7 @@ class Failures(Case):
         with self.assertRaises(ConnectionResetError):
             c.reader.to_end()
 
-    def test_a_stream_that_dies_before_its_first_token_is_not_seen(self):
+    def test_a_stream_that_dies_before_its_first_token_is_retried(self):
         def handler(asked):
             asked.read_body()
             asked.send(SSE_HEAD + chunk(b'data: {"choices":[{"delta":{"role":"assistant",'
@@ -160,7 +160,7 @@ class Waiting(Case):
                     if [int(end.rpartition(":")[2], 16) for end in row[1:3]] == [ours, e.port]]
         wait_for(lambda: timer() == ["02"], "the keep-alive timer")
 
-    def test_a_stream_that_stands_still_is_cut(self):
+    def test_a_stalled_stream_is_cut(self):
         e = self.engine()
 
         def handler(asked):

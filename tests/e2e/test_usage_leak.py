@@ -13,7 +13,7 @@ CHAT = "/v1/chat/completions"
 COMPLETIONS = "/v1/completions"
 MARK = b'"choices":[],"usage"'
 FINGERPRINT = b',"system_fingerprint":"vllm-0.32.0-39c297dc"'  # in the last event, as vLLM has it
-# Streams of APIs that always tell usage: nothing is asked for, and nothing taken out.
+# Streams of APIs that always report usage: the router requests none, and removes none.
 TELLING = {
     "/v1/messages": [b'event: %s\ndata: {"type":"%s"%s}\n\n' % (t, t, more) for t, more in (
         (b"message_start", b',"message":{"id":"msg_1","role":"assistant","content":[],"usage":{"input_tokens":3,"output_tokens":0}}'),
@@ -54,7 +54,7 @@ def packer(coding):
 
 
 class Packed(Engine):
-    """Answers with usage where it is asked for, behind something that compresses."""
+    """Answers with usage if it is requested, behind a proxy that compresses."""
 
     def __init__(self, coding, length=False, type="text/event-stream", cut=0, kind="vllm", **how):
         super().__init__(**how)
@@ -113,7 +113,7 @@ class UsageLeak(Case):
     def ask(self, r, **more):
         return self.client(r).ask("POST", CHAT, chat(**more), [("Accept-Encoding", "gzip, deflate, br, zstd")])
 
-    def test_engines_are_asked_for_no_coding(self):
+    def test_engines_are_asked_for_uncompressed_answers(self):
         e = self.packed(None)
         r = self.router([e])
         for more in ({"stream": True}, {}):
@@ -126,7 +126,7 @@ class UsageLeak(Case):
         self.assertEqual((e.requests[-1].get("accept-encoding"), e.asked_for_usage[-1]),
                          ("gzip, deflate, br, zstd", False))
 
-    def test_what_is_compressed_all_the_same_is_decoded_and_cut(self):
+    def test_compressed_answers_are_decoded_and_usage_is_removed(self):
         for kind in ("vllm", "sglang"):
             e = self.packed(None, kind=kind)
             r = self.asking(e)
@@ -149,7 +149,7 @@ class UsageLeak(Case):
                 self.assertGreaterEqual(figures['grapevine_answers_decoded_total{coding="%s"}' % coding], least)
             self.assertLess(figures["grapevine_body_bytes_held"], 1 << 20)
 
-    def test_the_client_has_the_bytes_of_the_engine(self):
+    def test_the_client_gets_the_engines_bytes(self):
         """In a stream with usage, vLLM has its fingerprint in another event."""
         for kind in ((), ("--engine", "sglang")):
             e = self.sim("--speed-up", "50", *kind)
@@ -168,8 +168,8 @@ class UsageLeak(Case):
                 self.assertEqual(ask(r), direct)
                 self.assertEqual((MARK in direct, direct.count(FINGERPRINT)), (False, 0 if kind else 1))
 
-    def test_where_it_cannot_be_read_it_is_not_asked_again(self):
-        """The first answer is thrown away, and asked for again without; another replica is asked as ever."""
+    def test_usage_is_not_requested_again_if_its_coding_is_unreadable(self):
+        """The first answer is discarded and requested again without usage; other replicas are still asked for usage."""
         unread = {c: self.packed(c, models=[c], kind=kind) for c, kind in
                   (("br", "vllm"), ("deflate", "sglang"), ("gzip, gzip", "vllm"))}
         plain = self.packed(None, models=["plain"])
@@ -207,11 +207,11 @@ class UsageLeak(Case):
         self.assertEqual(got.body[-14:], b"data: [DONE]\n\n")
         self.assertEqual(r.metric("body_bytes_held"), 0)
 
-    def test_another_type_than_that_of_events(self):
+    def test_usage_is_removed_with_another_content_type(self):
         r = self.asking(self.packed(None, type="text/plain"))
         self.assertEqual(self.ask(r, stream=True).body, b"".join(events(False)))
 
-    def test_a_compressed_answer_that_ends_early_is_no_answer(self):
+    def test_a_truncated_compressed_answer_is_retried(self):
         bad, good = self.packed("gzip", cut=30), self.packed("gzip")
         bad.handler, good.handler = self.first_fails(bad, good), self.first_fails(good, bad)
         r = self.router([bad, good])

@@ -36,7 +36,7 @@ def sources_of(commit, folder):
 
 
 def versions_of(tree):
-    """(least, greatest) that the sources speak; (0, 0) from before there were versions."""
+    """(least, greatest) version that the sources speak; (0, 0) if they have no versions yet."""
     try:
         with open(os.path.join(tree, "gossip", "version.h")) as f:
             text = f.read()
@@ -47,8 +47,8 @@ def versions_of(tree):
 
 
 class Load:
-    """A client behind a load balancer: a router that takes no connection is passed over; one that
-    took it has to answer. `nodes` may change meanwhile."""
+    """A client behind a load balancer: a router that accepts no connection is skipped; a router that accepted one
+    must answer. `nodes` may change meanwhile."""
 
     def __init__(self, nodes):
         self.nodes, self.done, self.failed, self.ending = nodes, 0, [], threading.Event()
@@ -162,7 +162,7 @@ class Later(Mixed):
         for old, new in ((None, LATER), (LATER, None)):
             self.upgrade(old, new, equal)
 
-    def test_what_is_not_known_is_skipped_and_counted(self):
+    def test_unknown_fields_are_skipped_and_counted(self):
         sim = self.sim("--decode-base-ms", "50")
         later = self.build("r2", [sim], LATER)
         now = self.build("r1", [sim], None, join=later)
@@ -187,8 +187,8 @@ class Later(Mixed):
         for r in (now, later, third):
             self.assertEqual(self.stats(r)["gossip"]["refused_malformed"], 0)
 
-    def test_one_that_is_not_understood(self):
-        """The log names it, its load counts for nothing, and it disturbs no other."""
+    def test_a_router_that_speaks_another_version_is_set_aside(self):
+        """The log names the foreign router, its load does not count, and it disturbs no other router."""
         sim = self.sim("--decode-base-ms", "50")
         one = self.build("r1", [sim], None)
         two = self.build("r2", [sim], None, join=one)
@@ -232,7 +232,7 @@ class Later(Mixed):
         c.close()
         mine.close()
 
-    def test_alone_among_those_that_are_not_understood(self):
+    def test_a_router_alone_among_other_versions_serves(self):
         sim = self.sim(*FAST)
         foreign = self.build("r1", [sim], LATER, env={"FUTURE_SPEAKS": "3-3"})
         r = self.build("r2", [sim], None, join=foreign)
@@ -254,7 +254,7 @@ class Builds(Mixed):
         subprocess.run(["objcopy", "--update-section", ".grapevine.version=" + text, binary("grapevine"), program], check=True)
         return program
 
-    def test_builds_of_several_commits_are_told_apart(self):
+    def test_builds_of_several_commits_are_distinguished(self):
         """All said 0.1.0, so nobody saw which routers an upgrade had reached. Builds before that, and releases, have no
         commit; a text longer than one router reads is no version."""
         sim, longest = self.sim(*FAST), "0.1.0+" + 25 * "f"

@@ -1,4 +1,4 @@
-"""Replicas that hang: what is stuck there moves to others, and clients hardly wait."""
+"""Replicas that hang: requests stuck there move to other replicas, and clients hardly wait."""
 
 import json
 import re
@@ -89,13 +89,13 @@ class Watchdog(Case):
         self.assertEqual(r.metric('replica_stalls_total{replica="%s"}' % sims[0].name), 1)
         return sims, r
 
-    def test_a_stopped_process(self):
+    def test_a_stopped_process_is_noticed(self):
         """SIGSTOP: the kernel accepts connections, and no answer comes."""
         sims, r = self.hang(lambda s: s.signal(signal.SIGSTOP), lambda s: s.signal(signal.SIGCONT))
         self.assertEqual(r.events("replica_stalled")[0]["sign"], "silent")
         r.wait_event("replica_stall_over")
 
-    def test_a_loop_that_hangs_behind_a_live_server(self):
+    def test_a_hung_engine_loop_behind_a_live_server_is_noticed(self):
         """Health and metrics are fine; no token is computed."""
         sims, r = self.hang(lambda s: s.call("POST", "/sim/fail", {"mode": "stuck"}),
                             lambda s: s.call("POST", "/sim/fail", {"mode": "none"}))
@@ -103,8 +103,9 @@ class Watchdog(Case):
         self.assertIn(r.events("replica_stalled")[0]["sign"], ("counters", "starved"))
         r.wait_event("replica_stall_over")
 
-    def test_a_loop_that_hangs_before_it_gave_this_router_a_token(self):
-        """Its counters say that it gave others some: nothing is compiled that could take half a minute."""
+    def test_a_hang_before_this_routers_first_token_is_noticed(self):
+        """The engine's counters show tokens for other clients, so it is not compiling, which could take half a
+        minute."""
         sims = [self.sim("--model", "sim") for _ in range(3)]
         for s in sims:
             self.assertEqual(self.client(s).ask("POST", CHAT, body(0, False),
@@ -149,7 +150,7 @@ class Scripted(Case):
         r = self.router([sick, well], "--policy", "round_robin", "--scrape-interval", "200ms", *args)
         return sick, well, r
 
-    def test_a_health_check_that_says_no_takes_it_out_at_once(self):
+    def test_a_failed_health_check_takes_a_replica_out_at_once(self):
         sick, well, r = self.pair("--health-failures", "100")
         sick.probes["/health"] = lambda a: a.send(answer(503, b""))
         self.assertEqual(r.wait_event("replica_leaving")["status"], 503)
@@ -168,8 +169,8 @@ class Scripted(Case):
             self.client(r).ask("POST", CHAT, b"{}")
         self.assertGreater(len(sick.requests), 0)
 
-    def test_a_draining_sglang_is_seen_by_its_ping_and_finishes_what_it_has(self):
-        """Its health check takes a second, so it is asked rarely; /ping says 503 at once."""
+    def test_a_draining_sglang_is_noticed_by_ping_and_finishes_its_requests(self):
+        """SGLang's health check takes a second, so the router makes it rarely; /ping answers 503 at once."""
         sick, well = self.engine(), self.engine()
         for e in (sick, well):
             e.probes["/ping"] = lambda a: a.send(answer(200, b""))
@@ -201,7 +202,7 @@ class Scripted(Case):
         self.assertEqual([s for s, _ in results], [200, 200])
         self.assertEqual((len(sick.requests), len(well.requests)), (1, 5))
 
-    def test_an_own_path_and_own_statuses(self):
+    def test_health_path_and_statuses_are_configurable(self):
         a, b = self.engine(), self.engine()
         for e, path in ((a, "/ready"), (b, "/livez")):
             e.probes["/health"] = lambda asked: asked.send(answer(500, b""))
@@ -214,7 +215,8 @@ class Scripted(Case):
 
 class AllDown(Case):
     def test_an_outage_ends_within_a_second(self):
-        """Refusing, so that only probes can tell; however rare they are of what is up."""
+        """With when-all-down refuse, only probes notice the recovery. They are frequent then, however rare they are
+        for replicas that are up."""
         e = self.engine()
         r = self.router([e], "--health-interval", "60s", "--when-all-down", "refuse")
         e.refuse()

@@ -356,7 +356,7 @@ class RealApiServer(Case):
         self.wait_used(router, one, self.pod("b"))
         print("\n    away: %r" % self.failures(router))
 
-    def test_5_versions_that_are_too_old(self):
+    def test_5_resource_versions_that_are_too_old(self):
         one = self.pod("a")
         router = self.follow()
         self.wait_used(router, one)
@@ -376,7 +376,7 @@ class RealApiServer(Case):
                                                self.failures(router)))
         self.assertGreater(len(self.asked(router, "list")), lists)
 
-    def test_6_a_cluster_where_nothing_happens(self):
+    def test_6_an_idle_cluster(self):
         """A watch that brings nothing, not even a bookmark, is made anew without a word."""
         one = self.pod("a")
         router = self.follow()

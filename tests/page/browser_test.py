@@ -19,7 +19,7 @@ from test_engines import message
 
 
 class Page(PageCase):
-    def test_what_it_shows(self):
+    def test_the_page_shows_the_cluster(self):
         self.open(self.nodes[0])
         self.well()
         wait_for(lambda: self.text("f-cached").endswith("%"), "the cached share", limit=20)
@@ -64,7 +64,7 @@ class Page(PageCase):
         self.d.find_element(By.ID, "d-clear").click()
         wait_for(lambda: len(self.chosen()) > 1, "all again", limit=20)
 
-        # The box: this router, and all of them.
+        # The explain box, for this router and for all.
         box = self.d.find_element(By.ID, "ask")
         box.send_keys(json.dumps({"model": "sim", "messages": [message("user", "a question of my own")]}))
         self.d.find_element(By.ID, "ask-all").click()
@@ -76,7 +76,7 @@ class Page(PageCase):
         self.assertNotIn(SECRET, self.d.page_source)
         self.assertEqual([e for e in self.d.get_log("browser") if e["level"] != "INFO"], [])
 
-    def test_pictures_tell_their_values(self):
+    def test_charts_show_their_values(self):
         self.open(self.nodes[0])
         self.well()
         picture = self.d.find_element(By.ID, "s-requests")
@@ -87,7 +87,7 @@ class Page(PageCase):
             self.d.find_element(By.ID, "range").click()
         self.assertEqual(self.d.find_element(By.ID, "range").get_attribute("aria-pressed"), "false")
 
-    def test_a_killed_router_is_said(self):
+    def test_a_killed_router_is_reported(self):
         self.open(self.nodes[0])
         self.well()
         self.kill(self.nodes[2])
@@ -96,12 +96,12 @@ class Page(PageCase):
         self.assertIn("Router r3 was marked dead", self.text("events"))
         self.shot("killed", 1440, 1100)
         self.assertLess(took, SOON_S * SLOW)
-        self.kill(self.nodes[0])  # the one that is looked at
+        self.kill(self.nodes[0])  # the router of the open page
         took = self.said(lambda t: "r1 has not answered" in t, "the router of the page killed")
         self.assertIn("r2", self.text("advice"))
         self.assertLess(took, SOON_S * SLOW)
 
-    def test_a_drained_replica_and_one_that_died_are_said(self):
+    def test_a_drained_replica_and_a_dead_replica_are_reported(self):
         self.open(self.nodes[0])
         self.well()
         name = self.sims[0].name
@@ -115,7 +115,7 @@ class Page(PageCase):
         self.assertLess(took, SOON_S * SLOW)
 
     @unittest.skipUnless(os.geteuid() == 0 and shutil.which("nft"), "needs root and nftables")
-    def test_a_partition_is_said(self):
+    def test_a_partition_is_reported(self):
         self.open(self.nodes[0])
         self.well()
         ports = "{ %d, %d }" % (self.nodes[1].gossip_port, self.nodes[2].gossip_port)
@@ -128,7 +128,7 @@ class Page(PageCase):
         self.well()
 
     @unittest.skipUnless(os.geteuid() == 0 and shutil.which("nft"), "needs root and nftables")
-    def test_one_way_loss_is_said(self):
+    def test_one_way_loss_is_reported(self):
         self.open(self.nodes[0])
         self.well()
         with self.dropped("udp sport %d udp dport %d drop" % (self.nodes[1].gossip_port, self.nodes[2].gossip_port)):
@@ -138,7 +138,7 @@ class Page(PageCase):
         self.assertLess(took, SOON_S * SLOW)
         self.well()
 
-    def test_a_token_for_reading(self):
+    def test_the_page_takes_a_read_token(self):
         """A port that requires a token, here in front of a router."""
         admin = "http://%s:%d" % (HOST, self.nodes[0].admin_port)
 
@@ -180,7 +180,7 @@ class Page(PageCase):
         self.assertEqual(kept, '[{},{},""]')
 
     def test_a_thousand_replicas(self):
-        """The last column was cut at 1,440 pixels, and what was beyond 128 replicas."""
+        """Before, the last column was cut off at 1,440 pixels, and replicas beyond 128 were missing."""
         port = self.sim(host="0.0.0.0", port=closed_port()).port
         many = ["http://127.1.%d.%d:%d" % (i // 200, 1 + i % 200, port) for i in range(1000)]
         away = ["http://a-replica-with-a-long-name-%d.example.invalid:8000" % i for i in range(3)]
@@ -200,7 +200,7 @@ class Page(PageCase):
 
 
 
-    def test_it_is_small_and_soon_there(self):
+    def test_the_page_is_small_and_paints_soon(self):
         self.open(self.nodes[0])
         self.d.refresh()
         wait_for(lambda: self.text("live-text") == "live", "the stream", limit=20)
@@ -210,7 +210,7 @@ class Page(PageCase):
         self.assertLess(sum(sizes), 150 * 1000)
 
     @unittest.skipUnless(os.path.exists(os.environ.get("AXE", "")), "axe-core is not there")
-    def test_axe_finds_nothing(self):
+    def test_axe_finds_no_violation(self):
         with open(os.environ["AXE"]) as f:
             axe = f.read()
         self.open(self.nodes[0])

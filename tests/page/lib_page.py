@@ -20,7 +20,7 @@ from lib_cluster import Clustered, gvctl
 from test_engines import CHAT, message, words
 
 SECRET = "the-prompt-nobody-may-read"
-SOON_S = 3.0  # until what is wrong is said
+SOON_S = 3.0  # until the page reports a problem
 SHOTS = os.environ.get("SHOTS")
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 
@@ -113,7 +113,7 @@ class PageCase(Clustered):
         self.d.set_script_timeout(10)
         self.d.execute_async_script("const done = arguments[0]; let left = 4;"
                                     "(function frame() { left-- > 0 ? requestAnimationFrame(frame) : done(); })()")
-        # Nothing is cut off sideways, be it a phone or a wall.
+        # Nothing is cut off sideways, on a phone or on a wall display.
         self.assertLessEqual(self.d.execute_script("return document.documentElement.scrollWidth"), width)
         if SHOTS:
             path = os.path.join(TOP, "docs", "img", "page-%s.png" % name)

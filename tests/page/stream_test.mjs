@@ -1,4 +1,4 @@
-// When the page asks for /live, and what it says meanwhile.
+// The page's requests for /live, and its texts meanwhile.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { World, modules, second, snapshot } from './world.mjs';
@@ -13,7 +13,7 @@ const submit = async (token) => {
   await world.pass(0);
 };
 
-test('it comes back over a way that is slow to begin', async () => {
+test('the page reconnects over a slow link', async () => {
   answer = (call) => world.later(700, call, () => {
     call.respond();
     call.send('hello', hello);
@@ -34,7 +34,7 @@ test('it comes back over a way that is slow to begin', async () => {
   assert.ok(said(), world.text('headline'));
 });
 
-test('one that goes on is left alone, however old the last message was', async () => {
+test('a stream that goes on is kept, however old the last message was', async () => {
   answer = (call) => call.respond();
   await world.pass(30000);
   const call = world.live().at(-1);
@@ -46,7 +46,7 @@ test('one that goes on is left alone, however old the last message was', async (
   assert.match(world.text('headline'), /^All 2 routers agree/);
 });
 
-test('who is asked for a token is not told that the router is dead', async () => {
+test('a request for a token does not show the router as dead', async () => {
   answer = (call) => call.respond(401);
   const before = world.live().length;
   await world.pass(60000);
@@ -78,7 +78,7 @@ test('a token given twice makes one stream', async () => {
   assert.equal(world.live().length, before + 2);
 });
 
-test('the first tile counts answers that were cut, over the last minute', async () => {
+test('the first tile counts cut answers over the last minute', async () => {
   const cut = (time_ms, n) => second({ time_ms, requests: 10, failed: { status_5xx: 0, queue_full: 0, cut: n } });
   answer = (call) => {
     call.respond();
@@ -89,7 +89,7 @@ test('the first tile counts answers that were cut, over the last minute', async 
   assert.equal(world.text('f-requests-foot'), 'here; 100 failed (100 cut) in a minute');
   assert.equal(document.getElementById('f-requests-foot').getAttribute('data-state'), 'bad');
   const call = world.live().at(-1);
-  call.send('snap', snapshot(['r1', 'r2'], undefined, { frame: 2, figures: { ...cut(61000, 3), client_errors: 2 } })); // the first one is out
+  call.send('snap', snapshot(['r1', 'r2'], undefined, { frame: 2, figures: { ...cut(61000, 3), client_errors: 2 } })); // the first second is more than a minute old
   await world.pass(0);
   assert.equal(world.text('f-requests-foot'), 'here; 3 failed (3 cut) in a minute');
   assert.equal(world.text('f-requests-others'), '2 client errors');

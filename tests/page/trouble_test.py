@@ -1,4 +1,5 @@
-"""Troubles that the page in Chromium and gvctl status name, with the next command; and rolling restarts, which are none."""
+"""Troubles that the page in Chromium and gvctl status name, with the next command; and rolling restarts, which are no
+trouble."""
 
 import signal
 import unittest
@@ -30,7 +31,7 @@ class Models(Trouble):
         self.sims = [self.sim() for _ in range(2)] + [self.sim("--model", "rare")]
         self.nodes = self.cluster(3, self.sims)
 
-    def test_an_engine_and_then_a_model_without_any(self):
+    def test_a_dead_engine_and_then_a_model_without_engines(self):
         self.open(self.nodes[0])
         self.said(lambda t: t.startswith("All 3 routers agree; all 3 replicas"), "all is well", limit=30)
         self.sims[0].kill()
@@ -46,7 +47,7 @@ class Overload(Trouble):
         self.sims = [self.sim() for _ in range(2)]
         self.nodes = self.cluster(3, self.sims, "--replica-requests-max", "2", "--queue-max", "4", "--queue-timeout", "30s")
 
-    def test_a_queue_that_stays_and_one_that_is_full(self):
+    def test_a_lasting_queue_and_a_full_queue(self):
         self.open(self.nodes[0])
         some = Load(self.nodes[:1], 4)
         self.addCleanup(some.stop)
@@ -81,7 +82,7 @@ class Failures(Trouble):
         return self.said(lambda t: t.startswith("All 3 routers agree; all 2 replicas"), "all is well", limit=30)
 
     def test_clients_with_a_wrong_key(self):
-        """Nothing said so: a 401 is the client's own error."""
+        """Before, nothing reported it: a 401 is the client's own error."""
         self.open(self.nodes[0])
         self.well()
         for sim in self.sims:

@@ -1,4 +1,4 @@
-// What the page says of a snapshot.
+// The page's texts about a snapshot.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { World, attention, modules, problem, replica, second, snapshot } from './world.mjs';
@@ -25,7 +25,7 @@ test('routers that do not hear each other', () => {
   assert.equal(words.hears(snapshot(three, (a, b) => (a === 'r1' && b === 'r2' ? 60000 : 50)), 'r1', 'r2'), false);
 });
 
-test('the ring is small, and digests are left out, while all is well', () => {
+test('the ring is small and digests are hidden while all is well', () => {
   const card = document.getElementById('routers-card'), calm = () => card.getAttribute('data-calm') !== null;
   const show = (more, change) => {
     const snap = snapshot(three, undefined, more);
@@ -64,14 +64,14 @@ test('routers that do not report which others they hear are not taken for deaf',
   assert.match(words.agreement(snap), /^All 65 living routers hold the same state.* In a cluster this large, routers do not report which others they hear/);
 });
 
-test('digests that were too many to send', () => {
+test('a snapshot without digests, which were too many', () => {
   const snap = snapshot(names(85));
   snap.agreement.nodes = {};
   assert.match(words.agreement(snap), /^All 85 living routers hold the same state/);
   assert.match(words.headline(snap).text, /^All 85 routers agree/);
 });
 
-test('pairs are looked at once', () => {
+test('each pair of routers is looked up once', () => {
   const snap = snapshot(names(200));
   let asked = 0;
   snap.members = new Proxy(snap.members, { get: (array, key) => (key === 'find' && asked++, Reflect.get(array, key)) });
@@ -81,7 +81,7 @@ test('pairs are looked at once', () => {
   assert.ok(asked < 10, `${asked} searches`);
 });
 
-test('a router that drains, and several replicas that take nothing', () => {
+test('a draining router, and several replicas that take no requests', () => {
   const down = ['e1', 'e2', 'e3', 'e4', 'e5'].map((name) => replica(name, { health: 'down', text: 'down' }));
   const snap = snapshot(three, undefined, { replicas: down, replica_count: 6, replicas_well: 1 });
   snap.members.find((m) => m.name === 'r3').draining = true;
@@ -89,13 +89,13 @@ test('a router that drains, and several replicas that take nothing', () => {
   assert.match(words.disagreement(snap).join(), /r3 drains: it takes no new requests, and leaves when/);
 });
 
-test('a router whose gossip port takes datagrams alone', () => {
+test('a router whose gossip port takes UDP only', () => {
   const snap = snapshot(three);
   snap.members.find((m) => m.name === 'r3').tcp_filtered = '10.0.0.3:7490';
   assert.match(words.disagreement(snap).join(), /TCP to r3 at 10.0.0.3:7490 is filtered and UDP is not/);
 });
 
-// What a reader of snapshots sees of them.
+// Shows these snapshots, one after another, in the table of replicas.
 function showReplicas(...snaps) {
   replicas.forget();
   for (const snap of snaps) {
@@ -116,7 +116,7 @@ test('a thousand replicas, some in each snapshot', () => {
   assert.equal(lead(), '1,000 replicas.');
   assert.equal(body.children.length, 1001);
   assert.deepEqual([1, 2, 3].map((i) => body.children[i].dataset.key), ['r 10.0.0.0:8000', 'r 10.0.0.1:8000', 'r 10.0.0.2:8000']);
-  // One out of turn, one that is gone, and slots of which the snapshot says that nothing is there.
+  // One replica out of turn, one that is gone, and slots that the snapshot reports as empty.
   const down = { ...list[7], health: 'down', text: 'down: it rests' };
   showReplicas(of(0, 900), next, of(0, 0, { replicas: [down], replicas_gone: [3] }), of(10, 20, { replicas: list.slice(12, 20) }));
   assert.equal(body.children.length, 998);
@@ -125,14 +125,14 @@ test('a thousand replicas, some in each snapshot', () => {
   for (const [slot, is] of [[3, false], [10, false], [11, false], [12, true], [999, true]]) assert.equal(keys.includes(`r 10.0.0.${slot}:8000`), is, slot);
 });
 
-test('an outage that looks like none: streams are cut, with status 200', () => {
+test('streams that are cut with status 200 count as failures', () => {
   const cut = (n) => second({ requests: 50, answers: 50, failed: { status_5xx: 0, queue_full: 0, cut: n } });
   const e = words.endings([cut(0), cut(30), cut(20)]);
   assert.deepEqual([e.requests, e.failed, e.cut], [150, 50, 50]);
   assert.equal(words.failedText(e), '50 failed (50 cut)');
 });
 
-test('each kind of failure has its word, and what is none stands apart', () => {
+test('each kind of failure has its word, and other endings are separate', () => {
   const e = words.endings([
     second({ requests: 1000, failed: { status_5xx: 2, queue_full: 3, cut: 0 }, client_errors: 31, client_gone: 4, hidden: 1 }),
     second({ failed: { status_5xx: 0, queue_full: 0, cut: 1 }, client_errors: 0, hidden: 6 }),
@@ -141,7 +141,7 @@ test('each kind of failure has its word, and what is none stands apart', () => {
   assert.equal(words.othersText(e), '31 client errors, 4 abandoned by clients, 7 failures hidden by a retry');
 });
 
-test('clients\' own errors are no failures', () => {
+test('client errors are not failures', () => {
   const e = words.endings([second({ requests: 50, client_errors: 50 })]);
   assert.equal(words.failedText(e), '0 failed');
   assert.equal(words.othersText(e), '50 client errors');
@@ -173,7 +173,7 @@ test('replicas by model, those in trouble first, and a card on a click', () => {
   assert.deepEqual(keys().slice(0, 3), ['m z', 'r d', 'r c']);
 });
 
-test('figures of all routers are sums of what each counted meanwhile', () => {
+test('figures of all routers are sums of the counts since the last snapshot', () => {
   const node = (since_ms, time_ms, requests, more) => ({ since_ms, time_ms, requests, failed: { cut: 0, status_5xx: 0, queue_full: 0 }, client_errors: 0, in_flight: 1, queued: 2, prompt_tokens: 0, cached_tokens: 0, ttft_counts: [0, 0, 0], ...more });
   const show = (now_ms, nodes) => cluster.figures(snapshot(['r1', 'r2'], undefined, { now_ms, cluster: { ttft_bounds_s: [0.1, 1], nodes } }));
   const text = (id) => document.getElementById(id).textContent;
@@ -183,7 +183,7 @@ test('figures of all routers are sums of what each counted meanwhile', () => {
   show(2000, { r1: node(1, 2000, 100), r2: node(1, 2000, 1000) });
   assert.equal(document.getElementById('cluster').hidden, false);
   show(4000, { r1: node(1, 4000, 110, { failed: { cut: 1, status_5xx: 2, queue_full: 3 }, client_errors: 7, prompt_tokens: 400, cached_tokens: 300, ttft_counts: [10, 0, 0] }),
-    r2: node(3500, 4000, 4, { ttft_counts: [0, 10, 0] }) }); // r2 began anew
+    r2: node(3500, 4000, 4, { ttft_counts: [0, 10, 0] }) }); // r2 restarted
   assert.deepEqual([text('c-requests'), text('c-failed'), text('c-cached')], ['7', '6', '75\u00a0%']);
   assert.equal(text('c-failed-foot'), 'in a minute: 1 cut, 2 with a 5xx, 3 for a full queue; 7 clients\u2019 own 4xx');
   assert.deepEqual([text('c-ttft'), text('c-ttft-foot')], ['100\u00a0ms', 'p50 of a minute; p95 910\u00a0ms']);
@@ -212,7 +212,7 @@ test('shadow mode has a tile with both shares from cache', () => {
   assert.equal(text('c-shadow-foot'), 'in 7 min: least_request (10 requests), cache_aware (10 requests)');
 });
 
-test('how bad it is follows from what needs attention', () => {
+test('the headline has the severity of the worst problem', () => {
   const of = (...items) => snapshot(three, undefined, { attention: attention(...items), replica_count: 17, replicas_well: 16 });
   const out = problem('amber', 'replica_out', 'e1'), old = problem('grey', 'router_old', 'r9'), fail = problem('red', 'clients_fail', 'r1');
   const facts = 'All 3 routers agree; 16 of 17 replicas take requests.';
@@ -221,7 +221,7 @@ test('how bad it is follows from what needs attention', () => {
   assert.deepEqual(words.headline(of(fail, out, out)), { text: 'Clients are hurt: 1 problem. ' + facts, state: 'red' });
 });
 
-test('the strip has a line for each problem, and is not there without one', () => {
+test('the strip has a line for each problem, and is hidden without problems', () => {
   const node = document.getElementById('attention');
   const show = (...items) => strip.attention(snapshot(three, undefined, { attention: attention(...items) }));
   show(problem('red', 'model_out', 'm', { what: 'model m has no usable replica' }), problem('grey', 'router_old', 'r9', { since_ms: 0 }));
@@ -244,7 +244,7 @@ test('the strip has a line for each problem, and is not there without one', () =
   assert.deepEqual([node.children.length, fold.hidden], [0, true]);
 });
 
-test('how a request ended is said of its last attempt', () => {
+test('the end of a request is that of its last attempt', () => {
   const d = (outcome) => ({ ttft_s: null, cached_tokens: 0, outcome: { end: 'ok', result: 'ok', status: 200, ms: 100, ttft_ms: null, cached_tokens: null, ...outcome } });
   assert.match(words.ended(d({})), /^It was answered with 200 after 100\sms\.$/);
   assert.match(words.ended(d({ end: 'broken', result: 'cut' })), /^The connection broke .*The request failed: its answer was cut\.$/);
@@ -258,7 +258,7 @@ test('how a request ended is said of its last attempt', () => {
   assert.equal(words.failed(busy), true);
 });
 
-test('where knowledge of a cache comes from', () => {
+test('sources of knowledge about a cache', () => {
   assert.equal(words.knownBy({ cache_from: 'events' }), ', by its KV-cache events');
   assert.equal(words.knownBy({ cache_from: 'of later' }), '');
   assert.equal(words.eventsText(null), '');
@@ -270,7 +270,7 @@ test('where knowledge of a cache comes from', () => {
   assert.match(words.eventsText({ ...e, state: 'contradicts', state_text: 'are ignored', believed_in_ms: 240000 }), /^Events from tcp:\/\/e:1 are ignored, for 4\u00a0min more:/);
 });
 
-test('why, in the words of the router, and filters', () => {
+test('the router\'s reasons for a choice, and filters', () => {
   const d = { why: 'cached', attempt: 1, prompt_tokens: 5210, cached_tokens: 4900, replicas: [], why_text: 'holds 4900 of 5210 prompt tokens; e2 is next with 1200' };
   assert.equal(words.because(d), 'Holds 4900 of 5210 prompt tokens; e2 is next with 1200.');
   assert.equal(words.explained({ ...d, choice: 'e1' }), '');

@@ -1,5 +1,5 @@
 // The page without a browser: as much of a DOM as it touches, a clock that a test moves, and a router whose answers a
-// test gives. What looks right is for browser_test.py; this is for what it says, and when.
+// test gives. browser_test.py tests how the page looks; this is for its texts, and their times.
 import { mkdtempSync, cpSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, dirname } from 'node:path';
@@ -7,7 +7,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const PAGE = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'node', 'admin', 'page');
 
-// Its modules, from a copy that Node takes for modules.
+// The page's modules, from a copy that Node accepts as modules.
 export async function modules(...names) {
   const folder = mkdtempSync(join(tmpdir(), 'page-'));
   try {
@@ -56,7 +56,7 @@ class Element {
   scrollIntoView() {}
 }
 
-// What is waited for in between has its turn.
+// Lets pending promises run.
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 export class World {
@@ -72,7 +72,7 @@ export class World {
   }
   text(id) { return document.getElementById(id).textContent; }
 
-  // A router: `answer` is asked what to do about each call. It may be told of by respond(), later.
+  // A router: `answer` decides about each call. It may answer later, by respond().
   fetch(path, how) {
     return new Promise((resolve, reject) => {
       const aborted = () => reject(Object.assign(new Error('aborted'), { name: 'AbortError' }));
@@ -105,7 +105,7 @@ export class World {
   }
   live() { return this.calls.filter((c) => c.path === 'live'); }
 
-  // So many milliseconds pass.
+  // This number of milliseconds passes.
   async pass(ms) {
     const end = this.now + ms;
     await settled();
@@ -122,7 +122,7 @@ export class World {
     this.now = end;
     await settled();
   }
-  // `respond` (and more) after so many milliseconds, if it is still wanted.
+  // Runs `respond` after this number of milliseconds, if the call is still open.
   later(ms, call, f) { setTimeout(() => call.aborted || f(), ms); }
 }
 
@@ -134,17 +134,17 @@ export const replica = (name, more) => ({
   held_tokens: 0, prompt_tokens: 0, cached_tokens: 0, usage: null, ...more,
 });
 
-// One of the problems that a router tells of.
+// A problem that a router reports.
 export const problem = (severity, kind, about, more) => ({ severity, kind, about, what: `${kind} of ${about}`, since_ms: 40000, hurts: 'nobody yet', command: 'gvctl replicas', ...more });
 export const attention = (...items) => ({ worst: items[0]?.severity ?? 'well', more: 0, items });
 
-// One of `figures`.
+// One second of `figures`.
 export const second = (more) => ({
   time_ms: 100000, ms: 1000, requests: 0, answers: 0, failed: { status_5xx: 0, queue_full: 0, cut: 0 }, client_errors: 0, client_gone: 0, retries: 0, hidden: 0, in_flight: 0, queued: 0,
   prompt_tokens: 0, cached_tokens: 0, first_tokens: 0, ttft_p50_s: null, ttft_p95_s: null, ...more,
 });
 
-// `hears`: [a, b] -> milliseconds, or undefined where it is not told.
+// `hears`: [a, b] -> milliseconds, or undefined if it is not reported.
 export function snapshot(names, hears = () => 50, more = {}) {
   const digests = { registry: 'a', poison: 'c', reports: 'd', whole_index: 'e' };
   const nodes = Object.fromEntries(names.map((a) => [a, {

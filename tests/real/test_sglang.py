@@ -18,14 +18,14 @@ class SGLangCase(RealCase):
 
 
 class Answers(SGLangCase):
-    def test_it_is_detected(self):
+    def test_the_engine_kind_is_detected(self):
         router = self.front(self.pair())
         for replica in wait_for(lambda: [r for r in router.admin("GET", "/replicas").json if r["engine_metrics"]],
                                 "metrics"):
             self.assertEqual(replica["engine"], "sglang")
             self.assertEqual(replica["cache"]["tokens"], 65536)
 
-    def test_it_answers_whole_and_streamed(self):
+    def test_whole_and_streamed_answers(self):
         router = self.front(self.pair())
         for stream in (False, True):
             asked = chat("hello " * 50, stream)
@@ -62,7 +62,7 @@ class FullQueue(SGLangCase):
                 engine.wait()
         return cls.engines
 
-    def test_who_finds_a_full_queue_is_served_by_the_other(self):
+    def test_a_request_that_finds_a_full_queue_is_served_by_the_other(self):
         """Streamed it comes as 200 with an error event, not streamed as 503."""
         router = self.front(self.pair())
         load = Load(router.port, clients=24)

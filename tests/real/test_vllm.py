@@ -57,7 +57,7 @@ class Answers(RealCase):
         usage = json.loads(events[-3][len("data: "):])["usage"]
         self.assertEqual(usage["completion_tokens"], 16)
 
-    def test_errors_pass_as_they_are(self):
+    def test_errors_pass_unchanged(self):
         answer, text = self.call("POST", "/v1/chat/completions",
                             {"model": "tiny", "messages": [{"role": "user", "content": "x " * 9000}]})
         self.assertEqual(answer.status, 400)
@@ -82,7 +82,7 @@ class Answers(RealCase):
                  "it is cancelled")
         wait_for(lambda: all(r["load"]["requests"] == 0 for r in self.replicas()), "its booking is released")
 
-    def test_its_metrics_are_understood(self):
+    def test_the_engines_metrics_are_understood(self):
         for replica in wait_for(lambda: [r for r in self.replicas() if r["engine_metrics"]], "metrics"):
             self.assertEqual(replica["engine"], "vllm")
             self.assertTrue(replica["cache"]["told_by_engine"])
@@ -202,5 +202,5 @@ class Events(RealCase):
     def test_predictions(self):
         self.judge("--scale", "1.5", "--requests", REQUESTS, "--clients", "4")
 
-    def test_predictions_with_a_quarter_past_the_router(self):
+    def test_predictions_with_a_quarter_of_requests_past_the_router(self):
         self.judge("--scale", "1.5", "--requests", REQUESTS, "--clients", "4", "--past", "25")

@@ -146,7 +146,7 @@ class RealNode(unittest.TestCase):
         except urllib.error.HTTPError as error:
             return error.code
 
-    def test_1_it_runs_as_the_manifests_stand(self):
+    def test_1_the_manifests_run_unchanged(self):
         self.assertIn("All 3 living routers hold the same state", self.gvctl("convergence", "--wait", "--members", "3"))
         self.assertIn("replicas     2: 2 up", self.gvctl("status"))
         self.assertEqual([p["status"].get("containerStatuses", [{}])[0].get("restartCount") for p in self.routers()], [0] * 3)
@@ -176,7 +176,7 @@ class RealNode(unittest.TestCase):
         self.kubectl("-n", "inference", "scale", "deployment/vllm", "--replicas", "2")
         wait_for(lambda: len(self.ready()) == 3, "all are ready again", limit=90)
 
-    def test_5_one_that_hangs_is_started_again(self):
+    def test_5_a_hung_router_is_restarted(self):
         pids = subprocess.run(["pgrep", "-x", "grapevine"], capture_output=True, text=True, check=True).stdout.split()
         os.kill(int(pids[0]), signal.SIGSTOP)
 
@@ -193,7 +193,7 @@ class RealNode(unittest.TestCase):
         script = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 2)"
         return self.node.inside(caller, sys.executable, "-c", script, address, str(port)).returncode == 0
 
-    def test_6_who_reaches_which_port(self):
+    def test_6_peers_that_reach_each_port(self):
         self.kubectl("create", "namespace", "monitoring")
         for namespace in ("grapevine", "monitoring"):
             self.kubectl("-n", namespace, "apply", "-f", "-", input=STRANGER)
@@ -208,7 +208,7 @@ class RealNode(unittest.TestCase):
             "of its namespace": ["client", "admin", "probe"], "another router": ["client", "admin", "probe", "gossip"],
             "Prometheus": ["client", "probe"], "an engine": ["client"]})
 
-    def test_7_a_policy_for_what_routers_call(self):
+    def test_7_a_policy_for_the_routers_own_calls(self):
         """The policy of docs/how-to/kubernetes.md: enough for new pods to get ready, and nothing else is reached."""
         values = os.path.join(self.folder, "egress.yaml")
         with open(values, "w") as f:
