@@ -25,11 +25,10 @@ with open(os.path.join(HERE, "..", "results.md"), encoding="utf-8") as page:
 
 
 def rules_of(page):
-    """"checker: rule" for each rule in the page's table. A row without a checker continues the one above."""
-    out, checker = set(), None
+    """"checker: rule" for each rule in the page's list. A checker may have several items."""
+    out = set()
     section = page.partition("## Rules")[2].partition("\n## ")[0]
-    for name, rules in re.findall(r"^\| ([a-z]*) ?\| ([a-z, ]+) \| [^|]+ \|$", section, re.M):
-        checker = name or checker
+    for checker, rules in re.findall(r"^- \*\*([a-z]+)\*\*(?:, also)? \(([a-z, ]+)\): ", section, re.M):
         out.update("%s: %s" % (checker, rule) for rule in rules.split(", "))
     return out
 
