@@ -257,7 +257,7 @@ class Files(Case):
         said = [subprocess.run([binary("gvctl"), "--admin", "http://127.0.0.1:%d" % r.admin_port, *words],
                                capture_output=True, text=True, timeout=LIMIT).stdout
                 for words in (["status"], ["status", "-o", "json"], ["events"], ["config"], ["config", "-o", "json"])]
-        self.assertRegex(said[0], r"refused +%d connections? since the start: .*files_short" % refused)
+        self.assertRegex(said[0], r"refused +%d connections? since the start: over connections-max" % refused)
         self.assertEqual(list(json.loads(said[1])["connections_refused"].values()), [refused])
         self.assertIn("connections-max is lowered from 10000 to 23: at most 100 files may be open", said[2])
         self.assertRegex(said[3], r"\nconnections-max: 23 +# default; lowered from 10000: at most 100 files may be open")
