@@ -59,7 +59,7 @@ static bool one(struct access *a, const char *name, uint64_t now_ms)
     return true;
 }
 
-static void without_keys_nobody(void **state)
+static void no_keys_match_without_a_key_file(void **state)
 {
     (void)state;
     struct access *a;
@@ -124,7 +124,7 @@ static void tokens_a_minute(void **state)
     access_destroy(a);
 }
 
-static void at_once(void **state)
+static void requests_in_flight_are_limited(void **state)
 {
     (void)state;
     unsigned wait = 0;
@@ -140,7 +140,7 @@ static void at_once(void **state)
 }
 
 /* A request outlives the key. A key name in both the old and the new file keeps the counts. */
-static void another_file(void **state)
+static void a_new_key_file_keeps_counts_and_open_requests(void **state)
 {
     (void)state;
     unsigned wait = 0;
@@ -187,7 +187,7 @@ static unsigned publish(struct access *from, uint64_t router, struct access *to,
     return messages;
 }
 
-static void limits_are_of_all_routers(void **state)
+static void limits_apply_to_all_routers_together(void **state)
 {
     (void)state;
     unsigned wait = 0;
@@ -225,7 +225,7 @@ static void limits_are_of_all_routers(void **state)
 }
 
 /* Minutes follow cluster time, whatever the routers' own clocks say. */
-static void minutes_are_the_clusters(void **state)
+static void minutes_follow_the_cluster_clock(void **state)
 {
     (void)state;
     struct access *a = access_of(TABLE("alice requests-per-minute=5"));
@@ -249,7 +249,7 @@ static void minutes_are_the_clusters(void **state)
 }
 
 /* Old news, repeated news, and a restarted router remove nothing. */
-static void news_come_in_any_order(void **state)
+static void published_use_is_accepted_in_any_order(void **state)
 {
     (void)state;
     struct access *a = access_of(TABLE("alice requests-per-minute=4"));
@@ -276,7 +276,7 @@ static void news_come_in_any_order(void **state)
 }
 
 /* The news of many keys take several messages; unused keys are dropped. */
-static void many_keys_take_turns(void **state)
+static void use_of_many_keys_is_published_in_several_messages(void **state)
 {
     (void)state;
     enum { MANY = 2000 };
@@ -302,7 +302,7 @@ static void many_keys_take_turns(void **state)
 }
 
 /* Bytes of a later version are skipped; malformed bytes are an error. */
-static void other_bytes(void **state)
+static void malformed_use_is_refused_and_later_bytes_skipped(void **state)
 {
     (void)state;
     struct access *a = access_of(TABLE("alice requests-per-minute=4"));
@@ -324,7 +324,7 @@ static void other_bytes(void **state)
     access_destroy(b);
 }
 
-static void names_in_metrics_are_bounded(void **state)
+static void key_names_in_metrics_are_bounded(void **state)
 {
     (void)state;
     enum { MANY = ACCESS_SHOWN_MAX + 2 };
@@ -353,18 +353,18 @@ static void names_in_metrics_are_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_keys_nobody),
+        cmocka_unit_test(no_keys_match_without_a_key_file),
         cmocka_unit_test(requests_a_minute),
         cmocka_unit_test(a_steady_pace),
         cmocka_unit_test(tokens_a_minute),
-        cmocka_unit_test(at_once),
-        cmocka_unit_test(another_file),
-        cmocka_unit_test(limits_are_of_all_routers),
-        cmocka_unit_test(minutes_are_the_clusters),
-        cmocka_unit_test(news_come_in_any_order),
-        cmocka_unit_test(many_keys_take_turns),
-        cmocka_unit_test(other_bytes),
-        cmocka_unit_test(names_in_metrics_are_bounded),
+        cmocka_unit_test(requests_in_flight_are_limited),
+        cmocka_unit_test(a_new_key_file_keeps_counts_and_open_requests),
+        cmocka_unit_test(limits_apply_to_all_routers_together),
+        cmocka_unit_test(minutes_follow_the_cluster_clock),
+        cmocka_unit_test(published_use_is_accepted_in_any_order),
+        cmocka_unit_test(use_of_many_keys_is_published_in_several_messages),
+        cmocka_unit_test(malformed_use_is_refused_and_later_bytes_skipped),
+        cmocka_unit_test(key_names_in_metrics_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,7 +41,7 @@ static void check_wrong(const char *text, const char *want)
 }
 
 /* The output of `printf %s key | b2sum -l 256`. */
-static void a_known_hash(void **state)
+static void digests_match_b2sum(void **state)
 {
     (void)state;
     struct access_digest d =
@@ -55,7 +55,7 @@ static void a_known_hash(void **state)
     buf_free(&text);
 }
 
-static void a_line(void **state)
+static void a_line_survives_parsing_and_writing(void **state)
 {
     (void)state;
     struct access_line line, again;
@@ -86,7 +86,7 @@ static void a_line(void **state)
         assert_int_equal(access_line_parse(slice_of_cstr(empty[i]), &line, &wrong), 0);
 }
 
-static void wrong_lines(void **state)
+static void wrong_lines_are_refused(void **state)
 {
     (void)state;
     char text[16384];
@@ -136,7 +136,7 @@ static void wrong_lines(void **state)
 }
 
 /* An error message never quotes the rejected text, which may be a key. */
-static void messages_have_nothing_of_the_line(void **state)
+static void error_messages_quote_nothing_of_a_line(void **state)
 {
     (void)state;
     static const char *const texts[] = {"gv-hidden", "a gv-hidden", "a b gv-hidden",
@@ -149,7 +149,7 @@ static void messages_have_nothing_of_the_line(void **state)
     }
 }
 
-static void whose_it_is(void **state)
+static void keys_find_their_owner(void **state)
 {
     (void)state;
     struct buf text = {0};
@@ -181,7 +181,7 @@ static void whose_it_is(void **state)
     buf_free(&text);
 }
 
-static void names_and_secrets_twice(void **state)
+static void duplicate_names_and_keys_are_refused(void **state)
 {
     (void)state;
     struct buf text = {0};
@@ -198,7 +198,7 @@ static void names_and_secrets_twice(void **state)
 }
 
 /* All of ten thousand keys are found, and an unknown key is not. */
-static void many_keys(void **state)
+static void many_keys_are_all_found(void **state)
 {
     (void)state;
     enum { MANY = 10000 };
@@ -222,7 +222,7 @@ static void many_keys(void **state)
     buf_free(&text);
 }
 
-static void too_many_keys(void **state)
+static void too_many_keys_are_refused(void **state)
 {
     (void)state;
     struct buf text = {0};
@@ -239,10 +239,14 @@ static void too_many_keys(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_known_hash), cmocka_unit_test(a_line),
-        cmocka_unit_test(wrong_lines),  cmocka_unit_test(messages_have_nothing_of_the_line),
-        cmocka_unit_test(whose_it_is),  cmocka_unit_test(names_and_secrets_twice),
-        cmocka_unit_test(many_keys),    cmocka_unit_test(too_many_keys),
+        cmocka_unit_test(digests_match_b2sum),
+        cmocka_unit_test(a_line_survives_parsing_and_writing),
+        cmocka_unit_test(wrong_lines_are_refused),
+        cmocka_unit_test(error_messages_quote_nothing_of_a_line),
+        cmocka_unit_test(keys_find_their_owner),
+        cmocka_unit_test(duplicate_names_and_keys_are_refused),
+        cmocka_unit_test(many_keys_are_all_found),
+        cmocka_unit_test(too_many_keys_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

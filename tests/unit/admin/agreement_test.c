@@ -21,7 +21,7 @@ static void answered(struct slice nodes, enum agree expected)
     proxy_world_wait(&world, 1000);
 }
 
-static void what_is_on_its_way_is_no_change(void **state)
+static void observations_in_flight_do_not_end_agreement(void **state)
 {
     (void)state;
     proxy_world_open(&world, &(struct proxy_world_config){.replicas = 1, .quiet = true, .seed = 1});
@@ -41,7 +41,7 @@ static void what_is_on_its_way_is_no_change(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_on_its_way_is_no_change),
+        cmocka_unit_test(observations_in_flight_do_not_end_agreement),
     };
     return cmocka_run_group_tests_name("agreement", tests, NULL, NULL);
 }

@@ -60,7 +60,7 @@ static const char *text_at(json_t *list, size_t i)
     return json_string_value(json_object_get(json_array_get(list, i), "text"));
 }
 
-static void the_newest_and_those_within_a_time(void **state)
+static void events_are_selected_by_number_or_age(void **state)
 {
     (void)state;
     open_world(true);
@@ -86,7 +86,7 @@ static void the_newest_and_those_within_a_time(void **state)
     proxy_world_close(&world);
 }
 
-static void a_router_that_runs_alone_answers_as_without_all(void **state)
+static void a_single_router_ignores_all(void **state)
 {
     (void)state;
     open_world(false);
@@ -97,7 +97,7 @@ static void a_router_that_runs_alone_answers_as_without_all(void **state)
 }
 
 /* If the texts are too long as JSON, the oldest are left out. */
-static void an_answer_has_its_limit(void **state)
+static void an_answer_is_limited_in_size(void **state)
 {
     (void)state;
     char text[ADMIN_EVENT_TEXT_BYTES], name[ADMIN_EVENTS_MAX][8];
@@ -131,9 +131,9 @@ static void an_answer_has_its_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_newest_and_those_within_a_time),
-        cmocka_unit_test(a_router_that_runs_alone_answers_as_without_all),
-        cmocka_unit_test(an_answer_has_its_limit),
+        cmocka_unit_test(events_are_selected_by_number_or_age),
+        cmocka_unit_test(a_single_router_ignores_all),
+        cmocka_unit_test(an_answer_is_limited_in_size),
     };
     return cmocka_run_group_tests_name("events of all", tests, NULL, NULL);
 }

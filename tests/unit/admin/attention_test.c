@@ -21,7 +21,7 @@ static void add(struct admin_attention_list *list, enum admin_attention_kind kin
             .about = slice_of_cstr(about), .text = "down: it rests", .n = 2, .m = 3});
 }
 
-static void the_worst_comes_first(void **state)
+static void the_worst_problem_comes_first(void **state)
 {
     (void)state;
     struct admin_attention_list list = {0};
@@ -39,7 +39,7 @@ static void the_worst_comes_first(void **state)
     assert_string_equal(list.items[1].command, "gvctl replicas");
 }
 
-static void a_full_list_keeps_the_worst(void **state)
+static void a_full_list_keeps_the_worst_problems(void **state)
 {
     (void)state;
     struct admin_attention_list list = {0};
@@ -51,7 +51,7 @@ static void a_full_list_keeps_the_worst(void **state)
     assert_int_equal(list.items[0].kind, ATTENTION_CLIENTS_FAIL);
 }
 
-static void every_kind_has_its_words(void **state)
+static void every_kind_has_a_text(void **state)
 {
     (void)state;
     for (unsigned kind = 0; kind < ATTENTION_KINDS; kind++) {
@@ -65,7 +65,7 @@ static void every_kind_has_its_words(void **state)
     }
 }
 
-static void a_problem_lasts_since_it_was_seen_first(void **state)
+static void a_problem_keeps_its_start_time(void **state)
 {
     (void)state;
     struct admin_attention_list before = {0}, now = {0};
@@ -87,7 +87,7 @@ static enum admin_attention_severity clients(struct admin_attention_minute minut
     return admin_attention_worst(&list);
 }
 
-static void clients_that_fail_or_are_refused_are_red(void **state)
+static void failing_or_refused_clients_raise_an_alarm(void **state)
 {
     (void)state;
     assert_int_equal(clients((struct admin_attention_minute){.requests = 100}), ATTENTION_WELL);
@@ -149,7 +149,7 @@ static void begin(void)
     assert_int_equal(look()->count, 0);
 }
 
-static void a_replica_that_is_out_is_amber_while_others_serve(void **state)
+static void a_down_replica_is_amber_while_others_serve(void **state)
 {
     (void)state;
     begin();
@@ -185,7 +185,7 @@ static void a_model_without_a_usable_replica_is_red(void **state)
 }
 
 /* A queue that empties within a second is no problem. */
-static void requests_that_wait(void **state)
+static void queued_requests_are_shown(void **state)
 {
     (void)state;
     begin();
@@ -205,7 +205,7 @@ static void requests_that_wait(void **state)
     proxy_world_close(&world);
 }
 
-static void engines_that_are_all_full(void **state)
+static void an_all_full_fleet_is_red(void **state)
 {
     (void)state;
     begin();
@@ -218,7 +218,7 @@ static void engines_that_are_all_full(void **state)
     proxy_world_close(&world);
 }
 
-static void a_queue_that_is_never_empty(void **state)
+static void only_a_lasting_queue_counts(void **state)
 {
     (void)state;
     static struct admin_figures f;
@@ -251,7 +251,7 @@ static void a_rolling_restart_shows_nothing_red(void **state)
     proxy_world_close(&world);
 }
 
-static void a_replica_that_goes_out_again_and_again_flaps(void **state)
+static void a_replica_often_down_is_shown_as_flapping(void **state)
 {
     (void)state;
     begin();
@@ -270,7 +270,7 @@ static void a_replica_that_goes_out_again_and_again_flaps(void **state)
 }
 
 /* The replica dies again before its slow start is over. */
-static void a_replica_that_dies_again_in_slow_start_flaps(void **state)
+static void a_replica_dying_in_slow_start_flaps(void **state)
 {
     (void)state;
     begin();
@@ -291,19 +291,19 @@ static void a_replica_that_dies_again_in_slow_start_flaps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_worst_comes_first),
-        cmocka_unit_test(a_full_list_keeps_the_worst),
-        cmocka_unit_test(every_kind_has_its_words),
-        cmocka_unit_test(a_problem_lasts_since_it_was_seen_first),
-        cmocka_unit_test(clients_that_fail_or_are_refused_are_red),
-        cmocka_unit_test(a_replica_that_is_out_is_amber_while_others_serve),
+        cmocka_unit_test(the_worst_problem_comes_first),
+        cmocka_unit_test(a_full_list_keeps_the_worst_problems),
+        cmocka_unit_test(every_kind_has_a_text),
+        cmocka_unit_test(a_problem_keeps_its_start_time),
+        cmocka_unit_test(failing_or_refused_clients_raise_an_alarm),
+        cmocka_unit_test(a_down_replica_is_amber_while_others_serve),
         cmocka_unit_test(a_model_without_a_usable_replica_is_red),
-        cmocka_unit_test(requests_that_wait),
-        cmocka_unit_test(engines_that_are_all_full),
-        cmocka_unit_test(a_queue_that_is_never_empty),
+        cmocka_unit_test(queued_requests_are_shown),
+        cmocka_unit_test(an_all_full_fleet_is_red),
+        cmocka_unit_test(only_a_lasting_queue_counts),
         cmocka_unit_test(a_rolling_restart_shows_nothing_red),
-        cmocka_unit_test(a_replica_that_goes_out_again_and_again_flaps),
-        cmocka_unit_test(a_replica_that_dies_again_in_slow_start_flaps),
+        cmocka_unit_test(a_replica_often_down_is_shown_as_flapping),
+        cmocka_unit_test(a_replica_dying_in_slow_start_flaps),
     };
     return cmocka_run_group_tests_name("attention", tests, NULL, NULL);
 }

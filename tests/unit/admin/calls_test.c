@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 
-static void the_page_of_admin_calls_names_each(void **state)
+static void the_admin_page_documents_every_call(void **state)
 {
     (void)state;
     FILE *f = fopen("docs/admin-api.md", "r");
@@ -26,7 +26,7 @@ static void the_page_of_admin_calls_names_each(void **state)
     }
 }
 
-static void paths_and_methods_are_named_once(void **state)
+static void paths_and_methods_are_listed_once(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < ADMIN_CALL_COUNT; i++) {
@@ -45,8 +45,8 @@ static void paths_and_methods_are_named_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_page_of_admin_calls_names_each),
-        cmocka_unit_test(paths_and_methods_are_named_once),
+        cmocka_unit_test(the_admin_page_documents_every_call),
+        cmocka_unit_test(paths_and_methods_are_listed_once),
     };
     return cmocka_run_group_tests_name("calls", tests, NULL, NULL);
 }

@@ -72,7 +72,7 @@ static void count_line(void *context, struct slice line)
 }
 
 /* The list also keeps events dropped by the log because of their level or a flood. */
-static void events_of_the_log_are_said_in_words(void **state)
+static void log_events_become_sentences(void **state)
 {
     (void)state;
     struct log log;
@@ -139,7 +139,7 @@ static void events_of_the_log_are_said_in_words(void **state)
     assert_int_equal(admin_events_newest(events), before);
 }
 
-static void the_same_again_counts_up(void **state)
+static void repeated_events_are_counted(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 100; i++)
@@ -157,7 +157,7 @@ static void the_same_again_counts_up(void **state)
     assert_int_equal(admin_events_newest(events), 4); /* long ago */
 }
 
-static void the_ring_is_bounded_and_asked_by_number_or_change(void **state)
+static void the_ring_is_bounded_and_read_by_number_or_change(void **state)
 {
     (void)state;
     char text[32];
@@ -203,9 +203,9 @@ static void long_texts_are_cut(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(events_of_the_log_are_said_in_words, begin, end),
-        cmocka_unit_test_setup_teardown(the_same_again_counts_up, begin, end),
-        cmocka_unit_test_setup_teardown(the_ring_is_bounded_and_asked_by_number_or_change, begin,
+        cmocka_unit_test_setup_teardown(log_events_become_sentences, begin, end),
+        cmocka_unit_test_setup_teardown(repeated_events_are_counted, begin, end),
+        cmocka_unit_test_setup_teardown(the_ring_is_bounded_and_read_by_number_or_change, begin,
                                         end),
         cmocka_unit_test_setup_teardown(long_texts_are_cut, begin, end),
     };

@@ -23,7 +23,7 @@ static void becomes(const char *pattern, const char *value, size_t size, const c
     assert_int_equal(t.len, strlen(expected));
 }
 
-static void brackets_go_with_what_they_lack(void **state)
+static void brackets_disappear_with_a_missing_value(void **state)
 {
     (void)state;
     becomes("Replica {a} failed[: {b}].", "x:1", 64, "Replica x:1 failed.");
@@ -33,7 +33,7 @@ static void brackets_go_with_what_they_lack(void **state)
     becomes("", "", 64, "");
 }
 
-static void a_sentence_ends_once(void **state)
+static void a_sentence_ends_with_a_single_period(void **state)
 {
     (void)state;
     becomes("It says: {a}.", "no.", 64, "It says: no.");
@@ -41,7 +41,7 @@ static void a_sentence_ends_once(void **state)
     becomes("It says {a}.", "no", 64, "It says no.");
 }
 
-static void what_has_no_room_is_cut(void **state)
+static void long_sentences_are_cut(void **state)
 {
     (void)state;
     becomes("Replica {a} failed.", "0123456789", 12, "Replica 012");
@@ -52,9 +52,9 @@ static void what_has_no_room_is_cut(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(brackets_go_with_what_they_lack),
-        cmocka_unit_test(a_sentence_ends_once),
-        cmocka_unit_test(what_has_no_room_is_cut),
+        cmocka_unit_test(brackets_disappear_with_a_missing_value),
+        cmocka_unit_test(a_sentence_ends_with_a_single_period),
+        cmocka_unit_test(long_sentences_are_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

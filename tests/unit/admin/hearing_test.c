@@ -62,14 +62,14 @@ static void assert_line(unsigned i, enum admin_attention_kind kind, const char *
     assert_string_equal(list.items[i].what, what);
 }
 
-static void all_is_well(void **state)
+static void a_healthy_cluster_has_no_problems(void **state)
 {
     (void)state;
     look(well);
     assert_int_equal(found.count, 0);
 }
 
-static void a_cut_between_two(void **state)
+static void a_cut_between_two_routers_is_found(void **state)
 {
     (void)state;
     int rows[3][3];
@@ -83,7 +83,7 @@ static void a_cut_between_two(void **state)
     }
 }
 
-static void packets_that_are_lost_one_way(void **state)
+static void one_way_loss_is_found(void **state)
 {
     (void)state;
     int rows[3][3];
@@ -116,7 +116,7 @@ static void a_killed_router_is_not_cut_off(void **state)
 }
 
 /* A router that starts, drains or leaves; and an answer without the list of heard routers. */
-static void what_cannot_be_judged_is_no_problem(void **state)
+static void routers_without_data_are_not_judged(void **state)
 {
     (void)state;
     int rows[3][3];
@@ -138,7 +138,7 @@ static void what_cannot_be_judged_is_no_problem(void **state)
     assert_int_equal(found.count, 0);
 }
 
-static void of_many_pairs_some_are_named(void **state)
+static void the_list_of_cut_pairs_is_limited(void **state)
 {
     (void)state;
     struct buf text = {0};
@@ -160,7 +160,7 @@ static void of_many_pairs_some_are_named(void **state)
                 "routers r0 and r4 do not hear each other, and 13 more pairs");
 }
 
-static void an_old_answer_says_nothing(void **state)
+static void an_old_answer_is_ignored(void **state)
 {
     (void)state;
     int rows[3][3];
@@ -176,7 +176,7 @@ static void an_old_answer_says_nothing(void **state)
 }
 
 /* A rolling restart is no problem. */
-static void routers_that_start_or_go_are_not_judged(void **state)
+static void starting_or_leaving_routers_are_not_judged(void **state)
 {
     (void)state;
     struct node_member_look m = {.state = GOSSIP_ALIVE, .up_ms = HEARING_YOUNG_MS};
@@ -198,14 +198,14 @@ static void routers_that_start_or_go_are_not_judged(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_is_well),
-        cmocka_unit_test(a_cut_between_two),
-        cmocka_unit_test(packets_that_are_lost_one_way),
+        cmocka_unit_test(a_healthy_cluster_has_no_problems),
+        cmocka_unit_test(a_cut_between_two_routers_is_found),
+        cmocka_unit_test(one_way_loss_is_found),
         cmocka_unit_test(a_killed_router_is_not_cut_off),
-        cmocka_unit_test(what_cannot_be_judged_is_no_problem),
-        cmocka_unit_test(of_many_pairs_some_are_named),
-        cmocka_unit_test(an_old_answer_says_nothing),
-        cmocka_unit_test(routers_that_start_or_go_are_not_judged),
+        cmocka_unit_test(routers_without_data_are_not_judged),
+        cmocka_unit_test(the_list_of_cut_pairs_is_limited),
+        cmocka_unit_test(an_old_answer_is_ignored),
+        cmocka_unit_test(starting_or_leaving_routers_are_not_judged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,7 +56,7 @@ static const char *const changes[][2] = {
     {"DELETE", "/replicas"},
 };
 
-static void who_joins_takes_no_change_of_what_all_share(void **state)
+static void a_joining_router_refuses_shared_changes(void **state)
 {
     (void)state;
     char answer[2048];
@@ -78,7 +78,7 @@ static void who_joins_takes_no_change_of_what_all_share(void **state)
     proxy_world_close(&world);
 }
 
-static void who_has_joined_takes_it(void **state)
+static void a_joined_router_accepts_shared_changes(void **state)
 {
     (void)state;
     char answer[2048];
@@ -94,7 +94,7 @@ static void who_has_joined_takes_it(void **state)
     proxy_world_close(&world);
 }
 
-static void who_is_alone_takes_it_at_once(void **state)
+static void a_single_router_accepts_changes_at_once(void **state)
 {
     (void)state;
     char answer[2048];
@@ -105,7 +105,7 @@ static void who_is_alone_takes_it_at_once(void **state)
 }
 
 /* Each call with a change either concerns this router alone or has to wait. */
-static void the_table_says_which_are_shared(void **state)
+static void shared_calls_are_marked_in_the_table(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < ADMIN_CALL_COUNT; i++) {
@@ -119,10 +119,10 @@ static void the_table_says_which_are_shared(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_joins_takes_no_change_of_what_all_share),
-        cmocka_unit_test(who_has_joined_takes_it),
-        cmocka_unit_test(who_is_alone_takes_it_at_once),
-        cmocka_unit_test(the_table_says_which_are_shared),
+        cmocka_unit_test(a_joining_router_refuses_shared_changes),
+        cmocka_unit_test(a_joined_router_accepts_shared_changes),
+        cmocka_unit_test(a_single_router_accepts_changes_at_once),
+        cmocka_unit_test(shared_calls_are_marked_in_the_table),
     };
     return cmocka_run_group_tests_name("joining", tests, NULL, NULL);
 }

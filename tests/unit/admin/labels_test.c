@@ -35,7 +35,7 @@ static enum node_engine engine_of(const char *name)
     return node_router_replica_engine(world.node->router, (unsigned)at);
 }
 
-static void the_engine_can_be_said(void **state)
+static void an_added_replica_may_have_an_engine_label(void **state)
 {
     (void)state;
     static const struct {
@@ -61,7 +61,7 @@ static void the_engine_can_be_said(void **state)
     proxy_world_close(&world);
 }
 
-static void other_labels_are_refused_in_words(void **state)
+static void other_labels_are_refused_with_a_reason(void **state)
 {
     (void)state;
     static const struct {
@@ -89,8 +89,7 @@ static void other_labels_are_refused_in_words(void **state)
     proxy_world_close(&world);
 }
 
-/* Only unfinished calls count towards the limit. */
-static void any_number_one_after_the_other(void **state)
+static void finished_calls_do_not_count_towards_the_limit(void **state)
 {
     (void)state;
     char answer[2048];
@@ -103,9 +102,9 @@ static void any_number_one_after_the_other(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_engine_can_be_said),
-        cmocka_unit_test(other_labels_are_refused_in_words),
-        cmocka_unit_test(any_number_one_after_the_other),
+        cmocka_unit_test(an_added_replica_may_have_an_engine_label),
+        cmocka_unit_test(other_labels_are_refused_with_a_reason),
+        cmocka_unit_test(finished_calls_do_not_count_towards_the_limit),
     };
     return cmocka_run_group_tests_name("labels", tests, NULL, NULL);
 }

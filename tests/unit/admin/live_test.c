@@ -41,7 +41,7 @@ static unsigned viewers(void)
     return admin_live_viewers(world.node->admin->live);
 }
 
-static void each_gets_a_hello_and_then_the_same(void **state)
+static void each_viewer_gets_a_hello_then_equal_frames(void **state)
 {
     (void)state;
     open_world();
@@ -84,7 +84,7 @@ static void a_hello_has_the_last_hour(void **state)
 }
 
 /* If file descriptors are scarce, viewers once used all of the port's connections. */
-static void a_fifth_of_the_port_is_left_to_others(void **state)
+static void a_fifth_of_the_port_is_reserved_for_other_calls(void **state)
 {
     (void)state;
     proxy_world_open(
@@ -101,7 +101,7 @@ static void a_fifth_of_the_port_is_left_to_others(void **state)
 
 /* A viewer's backlog is at most a single text. After the configured time the connection is
  * closed. */
-static void who_reads_nothing_is_skipped_and_then_cut(void **state)
+static void a_viewer_that_reads_nothing_is_cut(void **state)
 {
     (void)state;
     open_world();
@@ -124,7 +124,7 @@ static void who_reads_nothing_is_skipped_and_then_cut(void **state)
     proxy_world_close(&world);
 }
 
-static void who_reads_again_goes_on_with_whole_events(void **state)
+static void a_slow_viewer_resumes_with_whole_events(void **state)
 {
     (void)state;
     open_world();
@@ -160,7 +160,7 @@ static void who_reads_again_goes_on_with_whole_events(void **state)
     proxy_world_close(&world);
 }
 
-static void the_limit_has_words(void **state)
+static void viewers_beyond_the_limit_get_a_reason(void **state)
 {
     (void)state;
     open_world();
@@ -176,7 +176,7 @@ static void the_limit_has_words(void **state)
     proxy_world_close(&world);
 }
 
-static void digests_in_few_words(void **state)
+static void digests_are_shortened(void **state)
 {
     (void)state;
     struct buf out;
@@ -214,7 +214,7 @@ static void digests_in_few_words(void **state)
 }
 
 /* Two of the longest names stay distinct. A router named "error" does not count as silent. */
-static void digests_of_routers_with_long_names(void **state)
+static void long_router_names_stay_distinct_in_digests(void **state)
 {
     (void)state;
     struct buf in, out;
@@ -241,14 +241,14 @@ static void digests_of_routers_with_long_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_gets_a_hello_and_then_the_same),
-        cmocka_unit_test(who_reads_nothing_is_skipped_and_then_cut),
-        cmocka_unit_test(who_reads_again_goes_on_with_whole_events),
-        cmocka_unit_test(the_limit_has_words),
+        cmocka_unit_test(each_viewer_gets_a_hello_then_equal_frames),
+        cmocka_unit_test(a_viewer_that_reads_nothing_is_cut),
+        cmocka_unit_test(a_slow_viewer_resumes_with_whole_events),
+        cmocka_unit_test(viewers_beyond_the_limit_get_a_reason),
         cmocka_unit_test(a_hello_has_the_last_hour),
-        cmocka_unit_test(a_fifth_of_the_port_is_left_to_others),
-        cmocka_unit_test(digests_in_few_words),
-        cmocka_unit_test(digests_of_routers_with_long_names),
+        cmocka_unit_test(a_fifth_of_the_port_is_reserved_for_other_calls),
+        cmocka_unit_test(digests_are_shortened),
+        cmocka_unit_test(long_router_names_stay_distinct_in_digests),
     };
     return cmocka_run_group_tests_name("live", tests, NULL, NULL);
 }

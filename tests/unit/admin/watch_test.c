@@ -21,7 +21,7 @@ static bool was_told(const char *text)
 
 /* The names of two clusters are merged: between two looks a slot changes from a healthy replica to
  * another healthy replica. */
-static void another_replica_in_the_same_slot_is_news(void **state)
+static void a_new_replica_in_a_reused_slot_is_reported(void **state)
 {
     (void)state;
     proxy_world_open(&world, &(struct proxy_world_config){.replicas = 1, .quiet = true, .seed = 1});
@@ -40,7 +40,7 @@ static void another_replica_in_the_same_slot_is_news(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(another_replica_in_the_same_slot_is_news),
+        cmocka_unit_test(a_new_replica_in_a_reused_slot_is_reported),
     };
     return cmocka_run_group_tests_name("watch", tests, NULL, NULL);
 }

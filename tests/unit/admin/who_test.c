@@ -74,7 +74,7 @@ static int call(const char *from, const char *method, const char *target, const 
     return status;
 }
 
-static void what_a_prompt_costs_is_told_to_those_of_this_machine_or_with_a_token(void **state)
+static void explain_needs_loopback_or_a_token(void **state)
 {
     (void)state;
     static const char *const local[] = {"127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1"};
@@ -107,7 +107,7 @@ static void what_a_prompt_costs_is_told_to_those_of_this_machine_or_with_a_token
 
 /* Another site's page may link to ours, but a form there must not change anything. Browsers send a
  * form with the same fetch metadata as a link, and some send no Origin. */
-static void a_form_is_no_link(void **state)
+static void form_posts_from_browsers_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -132,7 +132,7 @@ static void a_form_is_no_link(void **state)
 }
 
 /* A request from loopback with any header of a proxy does not count as local. */
-static void a_proxy_here_is_not_here(void **state)
+static void proxied_requests_do_not_count_as_local(void **state)
 {
     (void)state;
     static const char *const names[] = {"Via",
@@ -156,7 +156,7 @@ static void a_proxy_here_is_not_here(void **state)
     proxy_world_close(&world);
 }
 
-static void who_changes_something_is_in_the_log(void **state)
+static void changes_are_logged_with_caller_and_token(void **state)
 {
     (void)state;
     static const struct {
@@ -201,7 +201,7 @@ static unsigned refused_lines(void)
     return n;
 }
 
-static void who_is_refused_again_and_again_fills_no_log(void **state)
+static void repeated_refusals_do_not_fill_the_log(void **state)
 {
     (void)state;
     char answer[2048], from[32];
@@ -230,11 +230,11 @@ static void who_is_refused_again_and_again_fills_no_log(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_a_prompt_costs_is_told_to_those_of_this_machine_or_with_a_token),
-        cmocka_unit_test(a_form_is_no_link),
-        cmocka_unit_test(a_proxy_here_is_not_here),
-        cmocka_unit_test(who_changes_something_is_in_the_log),
-        cmocka_unit_test(who_is_refused_again_and_again_fills_no_log),
+        cmocka_unit_test(explain_needs_loopback_or_a_token),
+        cmocka_unit_test(form_posts_from_browsers_are_refused),
+        cmocka_unit_test(proxied_requests_do_not_count_as_local),
+        cmocka_unit_test(changes_are_logged_with_caller_and_token),
+        cmocka_unit_test(repeated_refusals_do_not_fill_the_log),
     };
     return cmocka_run_group_tests_name("who", tests, NULL, NULL);
 }

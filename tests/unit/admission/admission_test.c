@@ -31,7 +31,7 @@ static void end(struct admission_request *r, const struct admission_answer *answ
     done(a.router, answer->decision, now_ms);
 }
 
-static void go_wait_and_refuse(void **state)
+static void requests_go_then_wait_then_are_refused(void **state)
 {
     (void)state;
     struct admission_request r[4] = {0};
@@ -66,7 +66,7 @@ static void go_wait_and_refuse(void **state)
 }
 
 /* Each request fills the retry budget once, whether or not the request succeeds. */
-static void the_budget_is_filled_once(void **state)
+static void a_request_fills_the_budget_once(void **state)
 {
     (void)state;
     struct admission_request r[2] = {0};
@@ -112,7 +112,7 @@ static void a_tenant_over_its_limit_is_refused(void **state)
     alone_destroy(a.router);
 }
 
-static void what_is_known_against_it_refuses_it(void **state)
+static void a_known_poison_request_is_refused(void **state)
 {
     (void)state;
     struct admission_request r = {0};
@@ -177,10 +177,10 @@ static void a_suspect_waits_for_a_replica_to_itself(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(go_wait_and_refuse),
-        cmocka_unit_test(the_budget_is_filled_once),
+        cmocka_unit_test(requests_go_then_wait_then_are_refused),
+        cmocka_unit_test(a_request_fills_the_budget_once),
         cmocka_unit_test(a_tenant_over_its_limit_is_refused),
-        cmocka_unit_test(what_is_known_against_it_refuses_it),
+        cmocka_unit_test(a_known_poison_request_is_refused),
         cmocka_unit_test(without_a_replica_the_error_is_passed_on),
         cmocka_unit_test(a_suspect_waits_for_a_replica_to_itself),
     };

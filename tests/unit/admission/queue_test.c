@@ -33,7 +33,7 @@ static void first_come_first_served(void **state)
 
 /* If a model has no free replica, the look passes over all requests for that model and goes on with
  * the next model. */
-static void no_room_for_one_model_does_not_hold_another(void **state)
+static void a_full_model_does_not_delay_other_models(void **state)
 {
     (void)state;
     struct queue_waiter w[4] = {0};
@@ -53,7 +53,7 @@ static void no_room_for_one_model_does_not_hold_another(void **state)
     assert_ptr_equal(queue_look_next(&q, &look), &w[0]);
 }
 
-static void a_full_queue_takes_nobody(void **state)
+static void a_full_queue_refuses_requests(void **state)
 {
     (void)state;
     struct queue_waiter w[3] = {0};
@@ -91,7 +91,7 @@ static void a_lower_limit_ends_no_wait(void **state)
     push(&w[3], 1, 0);
 }
 
-static void one_that_comes_knows_of_those_before_it(void **state)
+static void an_arriving_request_sees_earlier_waiters(void **state)
 {
     (void)state;
     struct queue_waiter w[2] = {0};
@@ -105,7 +105,7 @@ static void one_that_comes_knows_of_those_before_it(void **state)
 }
 
 /* An attempt failed and no other replica is free: the request goes before all later requests. */
-static void one_that_comes_again_has_its_place(void **state)
+static void a_retried_request_keeps_its_place(void **state)
 {
     (void)state;
     struct queue_waiter w[4] = {0};
@@ -145,7 +145,7 @@ static void more_keys_than_lanes(void **state)
 }
 
 /* 10 requests a second are served and 50 wait: 5 seconds. */
-static void retry_after_is_how_long_those_that_wait_take(void **state)
+static void retry_after_is_the_time_to_serve_the_queue(void **state)
 {
     (void)state;
     enum { COUNT = 250 };
@@ -172,7 +172,7 @@ static void retry_after_is_how_long_those_that_wait_take(void **state)
 
 /* All classes share the limit. Each class has separate lanes and a separate service rate. If a
  * request moves to another class, it keeps the number. */
-static void classes_are_served_in_their_order(void **state)
+static void queue_classes_have_separate_lanes_and_one_limit(void **state)
 {
     (void)state;
     struct queue_waiter w[4] = {0};
@@ -201,7 +201,7 @@ static void classes_are_served_in_their_order(void **state)
 }
 
 /* Compares the queue with a list searched from the front. */
-static void any_order_of_events(void **state)
+static void the_queue_agrees_with_a_naive_model(void **state)
 {
     (void)state;
     enum { COUNT = 200 };
@@ -245,15 +245,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(first_come_first_served),
-        cmocka_unit_test(no_room_for_one_model_does_not_hold_another),
-        cmocka_unit_test(a_full_queue_takes_nobody),
+        cmocka_unit_test(a_full_model_does_not_delay_other_models),
+        cmocka_unit_test(a_full_queue_refuses_requests),
         cmocka_unit_test(a_lower_limit_ends_no_wait),
-        cmocka_unit_test(one_that_comes_knows_of_those_before_it),
-        cmocka_unit_test(one_that_comes_again_has_its_place),
+        cmocka_unit_test(an_arriving_request_sees_earlier_waiters),
+        cmocka_unit_test(a_retried_request_keeps_its_place),
         cmocka_unit_test(more_keys_than_lanes),
-        cmocka_unit_test(retry_after_is_how_long_those_that_wait_take),
-        cmocka_unit_test(classes_are_served_in_their_order),
-        cmocka_unit_test(any_order_of_events),
+        cmocka_unit_test(retry_after_is_the_time_to_serve_the_queue),
+        cmocka_unit_test(queue_classes_have_separate_lanes_and_one_limit),
+        cmocka_unit_test(the_queue_agrees_with_a_naive_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,7 +41,7 @@ static void expect(struct body *b, const char *wanted)
     body_unref(&pool, b);
 }
 
-static void at_every_place_and_of_every_length(void **state)
+static void a_part_is_replaced_at_any_place_and_length(void **state)
 {
     (void)state;
     static const char text[] = "0123456789abcdef";
@@ -80,7 +80,7 @@ int main(void)
 {
     segment_pool_init(&pool, 1 << 20);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(at_every_place_and_of_every_length),
+        cmocka_unit_test(a_part_is_replaced_at_any_place_and_length),
         cmocka_unit_test(without_memory_nothing_changes),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,7 +54,7 @@ static void test_reach(void **state)
 }
 
 /* The rule by which the table in the source was computed. */
-static void the_table_is_what_the_rule_says(void **state)
+static void the_table_follows_the_rule(void **state)
 {
     (void)state;
     uint32_t at = 0;
@@ -71,7 +71,7 @@ static void the_table_is_what_the_rule_says(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_table_is_what_the_rule_says),
+        cmocka_unit_test(the_table_follows_the_rule),
         cmocka_unit_test(test_weights),
         cmocka_unit_test(test_positions_are_sums_of_weights),
         cmocka_unit_test(test_steps_are_a_share_of_the_position),

@@ -29,7 +29,7 @@ static void fires_in_order_and_only_when_due(void **state)
     assert_int_equal(fired, 2);
 }
 
-static void arming_again_moves_it_to_the_back(void **state)
+static void rearming_moves_a_deadline_to_the_back(void **state)
 {
     (void)state;
     struct deadline_queue q;
@@ -49,7 +49,7 @@ static void arming_again_moves_it_to_the_back(void **state)
     assert_int_equal(fired, 1);
 }
 
-static void who_has_waited_before_waits_for_the_rest(void **state)
+static void a_resumed_deadline_waits_for_the_rest(void **state)
 {
     (void)state;
     struct deadline_queue q;
@@ -74,7 +74,7 @@ static void who_has_waited_before_waits_for_the_rest(void **state)
     assert_ptr_equal(last_fired, &b);
 }
 
-static void a_pause_is_nobodys_fault(void **state)
+static void a_shift_extends_every_deadline(void **state)
 {
     (void)state;
     struct deadline_queue q;
@@ -93,7 +93,7 @@ static void a_pause_is_nobodys_fault(void **state)
     assert_int_equal(fired, 2);
 }
 
-static void another_limit_counts_for_those_that_wait(void **state)
+static void a_new_limit_applies_to_waiting_deadlines(void **state)
 {
     (void)state;
     struct deadline_queue q;
@@ -128,7 +128,7 @@ static void on_expired_rearm(struct deadline *d)
         deadline_set(&other, d, d->at_ms);
 }
 
-static void may_be_armed_again_from_its_callback(void **state)
+static void a_callback_may_rearm_its_deadline(void **state)
 {
     (void)state;
     deadline_queue_init(&other, 10);
@@ -156,11 +156,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fires_in_order_and_only_when_due),
-        cmocka_unit_test(arming_again_moves_it_to_the_back),
-        cmocka_unit_test(who_has_waited_before_waits_for_the_rest),
-        cmocka_unit_test(a_pause_is_nobodys_fault),
-        cmocka_unit_test(another_limit_counts_for_those_that_wait),
-        cmocka_unit_test(may_be_armed_again_from_its_callback),
+        cmocka_unit_test(rearming_moves_a_deadline_to_the_back),
+        cmocka_unit_test(a_resumed_deadline_waits_for_the_rest),
+        cmocka_unit_test(a_shift_extends_every_deadline),
+        cmocka_unit_test(a_new_limit_applies_to_waiting_deadlines),
+        cmocka_unit_test(a_callback_may_rearm_its_deadline),
         cmocka_unit_test(zero_turns_a_limit_off),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

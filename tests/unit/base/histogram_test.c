@@ -27,7 +27,7 @@ static void values_fall_below_their_bounds(void **state)
         assert_true(histogram_bounds_s[i] > histogram_bounds_s[i - 1]);
 }
 
-static void buckets_count_all_below_them(void **state)
+static void buckets_are_cumulative(void **state)
 {
     (void)state;
     struct histogram h = {0};
@@ -74,7 +74,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_fall_below_their_bounds),
-        cmocka_unit_test(buckets_count_all_below_them),
+        cmocka_unit_test(buckets_are_cumulative),
         cmocka_unit_test(quantiles_lie_between_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,7 +32,7 @@ static void addresses_as_text(void **state)
                 "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff");
 }
 
-static void what_is_no_address(void **state)
+static void malformed_addresses_are_refused(void **state)
 {
     (void)state;
     static const char *const no[] = {"",          "10.0.0",  "10.0.0.256",    "10.0.0.1.",
@@ -77,7 +77,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(addresses_as_text),
-        cmocka_unit_test(what_is_no_address),
+        cmocka_unit_test(malformed_addresses_are_refused),
         cmocka_unit_test(networks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -119,7 +119,7 @@ static void random_strings_are_valid_json(void **state)
     buf_free(&out);
 }
 
-static void full_buffer_is_cut_back(void **state)
+static void a_full_buffer_is_restored(void **state)
 {
     (void)state;
     for (size_t room = 2; room < 20; room++) {
@@ -144,7 +144,7 @@ int main(void)
         cmocka_unit_test(members),
         cmocka_unit_test(strings),
         cmocka_unit_test(random_strings_are_valid_json),
-        cmocka_unit_test(full_buffer_is_cut_back),
+        cmocka_unit_test(a_full_buffer_is_restored),
     };
     return cmocka_run_group_tests_name("base/json_write", tests, NULL, NULL);
 }

@@ -68,7 +68,7 @@ static void test_json(void **state)
                        "\"odd\",\"text\":\"a \\\"b\\\"\\n\\\\\\u007f\",\"n\":3,\"nan\":null}\n");
 }
 
-static void test_text_values_cannot_be_mistaken(void **state)
+static void test_text_values_are_unambiguous(void **state)
 {
     (void)state;
     log_event(&logger, LOG_INFO, "x", LOG_CSTR("empty", ""), LOG_CSTR("spaced", "a b"),
@@ -128,7 +128,7 @@ static void test_flood(void **state)
     assert_slice_equal(buf_slice(&written), "2026-01-01T00:00:01.123Z warn  flood i=11\n");
 }
 
-static void test_flush_tells_the_rest(void **state)
+static void test_flush_reports_suppressed_events(void **state)
 {
     (void)state;
     logger.burst = 1;
@@ -142,7 +142,7 @@ static void test_flush_tells_the_rest(void **state)
     assert_int_equal(written.len, 0);
 }
 
-static void test_more_event_names_than_rows(void **state)
+static void test_excess_event_names_share_a_limit(void **state)
 {
     (void)state;
     static char names[200][16];
@@ -181,7 +181,7 @@ static void check_json_line(struct slice value, bool whole)
     assert_null(memchr(line, '\n', len - 1));
 }
 
-static void test_any_bytes(void **state)
+static void test_any_bytes_give_valid_json(void **state)
 {
     (void)state;
     for (unsigned a = 0; a < 256; a++) {
@@ -237,7 +237,7 @@ static void tap(void *context, enum log_level level, const char *event,
 }
 
 /* A tap gets all events at any level or rate, except for debug events. */
-static void test_a_tap_hears_what_the_log_leaves_out(void **state)
+static void test_a_tap_gets_suppressed_events(void **state)
 {
     (void)state;
     logger.level = LOG_ERROR;
@@ -257,14 +257,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_text),
         TEST(test_json),
-        TEST(test_text_values_cannot_be_mistaken),
+        TEST(test_text_values_are_unambiguous),
         TEST(test_levels),
         TEST(test_flood),
-        TEST(test_flush_tells_the_rest),
-        TEST(test_more_event_names_than_rows),
-        TEST(test_any_bytes),
+        TEST(test_flush_reports_suppressed_events),
+        TEST(test_excess_event_names_share_a_limit),
+        TEST(test_any_bytes_give_valid_json),
         TEST(test_long_lines_are_cut),
-        TEST(test_a_tap_hears_what_the_log_leaves_out),
+        TEST(test_a_tap_gets_suppressed_events),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

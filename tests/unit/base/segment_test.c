@@ -55,7 +55,7 @@ static void a_write_in_flight_keeps_the_body_alive(void **state)
     segment_pool_free(&pool);
 }
 
-static void the_limit_refuses_and_counts(void **state)
+static void allocations_beyond_the_limit_are_refused_and_counted(void **state)
 {
     (void)state;
     struct segment_pool pool;
@@ -77,7 +77,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_body_keeps_its_bytes_in_order),
         cmocka_unit_test(a_write_in_flight_keeps_the_body_alive),
-        cmocka_unit_test(the_limit_refuses_and_counts),
+        cmocka_unit_test(allocations_beyond_the_limit_are_refused_and_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,7 +30,7 @@ static void every_character(void **state)
     }
 }
 
-static void what_is_none(void **state)
+static void malformed_utf8_is_refused(void **state)
 {
     (void)state;
     static const char *const none[] = {
@@ -45,7 +45,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_character),
-        cmocka_unit_test(what_is_none),
+        cmocka_unit_test(malformed_utf8_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 #include "base/wire.h"
 #include "tests/lib/test.h"
 
-static void fields_come_back(void **state)
+static void written_fields_are_read_back(void **state)
 {
     (void)state;
     uint8_t bytes[64];
@@ -30,7 +30,7 @@ static void fields_come_back(void **state)
     assert_false(r.bad);
 }
 
-static void varints_come_back_in_as_many_bytes_as_said(void **state)
+static void varints_have_their_predicted_length(void **state)
 {
     (void)state;
     struct prng prng;
@@ -63,7 +63,7 @@ static void overlong_varints_are_bad(void **state)
     }
 }
 
-static void the_first_step_beyond_the_end_sticks(void **state)
+static void reading_beyond_the_end_is_a_lasting_error(void **state)
 {
     (void)state;
     uint8_t bytes[4] = {1, 2, 3, 4};
@@ -86,10 +86,10 @@ static void the_first_step_beyond_the_end_sticks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fields_come_back),
-        cmocka_unit_test(varints_come_back_in_as_many_bytes_as_said),
+        cmocka_unit_test(written_fields_are_read_back),
+        cmocka_unit_test(varints_have_their_predicted_length),
         cmocka_unit_test(overlong_varints_are_bad),
-        cmocka_unit_test(the_first_step_beyond_the_end_sticks),
+        cmocka_unit_test(reading_beyond_the_end_is_a_lasting_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -127,7 +127,7 @@ static unsigned walks_for(struct world *c, uint32_t from, uint16_t width)
     return walks;
 }
 
-static void a_cut_takes_one_walk_a_second_and_fewer_if_it_is_hard(void **state)
+static void walks_over_a_cut_span_are_rate_limited(void **state)
 {
     (void)state;
     struct world c;
@@ -167,7 +167,7 @@ static void report_everything(struct crdt_state *s, unsigned short_by)
 }
 
 /* A reply of 131,072 bytes could never be sent together with the head. */
-static void a_full_reply_has_room_for_its_head(void **state)
+static void a_full_reply_leaves_space_for_its_head(void **state)
 {
     (void)state;
     uint64_t longest = 0;
@@ -227,9 +227,9 @@ static void rows_that_fill_a_message_are_sent_in_several_rounds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_cut_takes_one_walk_a_second_and_fewer_if_it_is_hard),
+        cmocka_unit_test(walks_over_a_cut_span_are_rate_limited),
         cmocka_unit_test(a_lost_cache_of_50000_entries_costs_less_than_200_kb),
-        cmocka_unit_test(a_full_reply_has_room_for_its_head),
+        cmocka_unit_test(a_full_reply_leaves_space_for_its_head),
         cmocka_unit_test(rows_that_fill_a_message_are_sent_in_several_rounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,7 +12,7 @@ static const char *why(struct world *c, unsigned node)
     return text != NULL ? text : "";
 }
 
-static void who_has_met_others_or_has_no_seed_is_not_alone(void **state)
+static void no_reason_is_given_after_contact_or_without_seeds(void **state)
 {
     (void)state;
     struct world c;
@@ -26,7 +26,7 @@ static void who_has_met_others_or_has_no_seed_is_not_alone(void **state)
     world_close(&c);
 }
 
-static void its_seed_does_not_answer(void **state)
+static void a_silent_seed_is_reported(void **state)
 {
     (void)state;
     struct world c;
@@ -40,7 +40,7 @@ static void its_seed_does_not_answer(void **state)
     world_close(&c);
 }
 
-static void those_that_it_has_met_are_gone(void **state)
+static void lost_peers_are_reported(void **state)
 {
     (void)state;
     struct world c;
@@ -51,7 +51,7 @@ static void those_that_it_has_met_are_gone(void **state)
     world_close(&c);
 }
 
-static void its_seed_has_another_key(void **state)
+static void a_key_mismatch_is_reported(void **state)
 {
     (void)state;
     struct world c;
@@ -68,7 +68,7 @@ static void its_seed_has_another_key(void **state)
     world_close(&c);
 }
 
-static void the_cluster_is_full(void **state)
+static void a_full_cluster_is_reported(void **state)
 {
     (void)state;
     struct world c;
@@ -86,7 +86,7 @@ static void the_cluster_is_full(void **state)
 }
 
 /* If several routers start together, the first takes over no state, and logs the reason. */
-static void who_begins_says_that_others_wait_for_it(void **state)
+static void the_first_router_logs_why_it_is_ready(void **state)
 {
     (void)state;
     struct world c;
@@ -111,12 +111,12 @@ static void who_begins_says_that_others_wait_for_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_has_met_others_or_has_no_seed_is_not_alone),
-        cmocka_unit_test(its_seed_does_not_answer),
-        cmocka_unit_test(those_that_it_has_met_are_gone),
-        cmocka_unit_test(its_seed_has_another_key),
-        cmocka_unit_test(the_cluster_is_full),
-        cmocka_unit_test(who_begins_says_that_others_wait_for_it),
+        cmocka_unit_test(no_reason_is_given_after_contact_or_without_seeds),
+        cmocka_unit_test(a_silent_seed_is_reported),
+        cmocka_unit_test(lost_peers_are_reported),
+        cmocka_unit_test(a_key_mismatch_is_reported),
+        cmocka_unit_test(a_full_cluster_is_reported),
+        cmocka_unit_test(the_first_router_logs_why_it_is_ready),
     };
     return cmocka_run_group_tests_name("alone", tests, NULL, NULL);
 }

@@ -45,7 +45,7 @@ static void listen(struct world *c, unsigned number, struct side *s)
     node_replication_aside(c->nodes[number].node->replication, &aside);
 }
 
-static void all_that_listen_hear_it(void **state)
+static void messages_reach_all_listeners(void **state)
 {
     (void)state;
     struct world c;
@@ -80,7 +80,7 @@ static void all_that_listen_hear_it(void **state)
 }
 
 /* An earlier build skips and counts messages of an unknown kind. */
-static void a_kind_that_is_not_known_is_skipped(void **state)
+static void messages_of_an_unknown_kind_are_skipped(void **state)
 {
     (void)state;
     struct world c;
@@ -102,8 +102,8 @@ static void a_kind_that_is_not_known_is_skipped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_that_listen_hear_it),
-        cmocka_unit_test(a_kind_that_is_not_known_is_skipped),
+        cmocka_unit_test(messages_reach_all_listeners),
+        cmocka_unit_test(messages_of_an_unknown_kind_are_skipped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

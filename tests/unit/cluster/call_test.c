@@ -8,7 +8,7 @@ enum { S = 1000000 };
 
 /* The seed advertises an address at which nothing listens. Datagrams are sent to the source address
  * of the seed's packets, and the snapshot's connection must go there, too. */
-static void a_call_goes_where_the_member_is(void **state)
+static void a_call_goes_to_the_address_of_the_packets(void **state)
 {
     (void)state;
     struct world c;
@@ -56,7 +56,7 @@ static void ask(struct world *c, unsigned node)
 
 /* A router keeps no events, like an older version. Another router does not answer; the caller waits
  * 2 s. */
-static void events_are_asked_of_all(void **state)
+static void events_are_requested_from_all_routers(void **state)
 {
     (void)state;
     static char one[] = "one", two[] = "two";
@@ -83,8 +83,8 @@ static void events_are_asked_of_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_call_goes_where_the_member_is),
-        cmocka_unit_test(events_are_asked_of_all),
+        cmocka_unit_test(a_call_goes_to_the_address_of_the_packets),
+        cmocka_unit_test(events_are_requested_from_all_routers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,7 +26,7 @@ static bool clocks_agree(struct world *c)
 }
 
 /* A jump of the wall clock takes effect at a restart. */
-static void a_clock_that_is_an_hour_off_heals(void **state)
+static void a_clock_off_by_an_hour_is_corrected(void **state)
 {
     (void)state;
     static const int64_t offs_ms[] = {3600000, -3600000};
@@ -66,7 +66,7 @@ static void a_clock_that_is_an_hour_off_heals(void **state)
 
 /* All routers are ready before they meet: a router an hour ahead or behind gives way to the
  * majority. */
-static void the_majority_tells_the_time(void **state)
+static void the_majority_sets_the_time(void **state)
 {
     (void)state;
     static const int64_t offs_ms[] = {3600000, -3600000};
@@ -108,7 +108,7 @@ static void the_majority_tells_the_time(void **state)
 
 /* Two routers reach all others but not each other, so each believes the other alive. Before the
  * fix, router 1 waited for the other's time for ever. */
-static void who_cannot_be_heard_does_not_keep_a_wrong_time(void **state)
+static void an_unreachable_member_does_not_preserve_a_wrong_time(void **state)
 {
     (void)state;
     struct world c;
@@ -129,7 +129,7 @@ static void who_cannot_be_heard_does_not_keep_a_wrong_time(void **state)
 }
 
 /* The first router heard may have the wrong time, and may be the only router heard for a while. */
-static void the_first_that_is_heard_is_no_majority(void **state)
+static void the_first_router_heard_is_no_majority(void **state)
 {
     (void)state;
     for (unsigned seed = 88; seed < 100; seed++) {
@@ -152,7 +152,7 @@ static void the_first_that_is_heard_is_no_majority(void **state)
 }
 
 /* If two routers disagree, the router with the longer uptime gives the time. */
-static void a_seed_that_comes_back_an_hour_ahead_gives_way(void **state)
+static void a_returning_seed_an_hour_ahead_is_corrected(void **state)
 {
     (void)state;
     struct world c;
@@ -179,7 +179,7 @@ static void a_seed_that_comes_back_an_hour_ahead_gives_way(void **state)
  * router (after a minute here; after an hour: tests/unit/gossip/gossip_test.c). Before the fix, the
  * router took new messages for repeats of old messages. For as long as the members had run before,
  * the router's clock stayed wrong, and nothing was compared. */
-static void a_suspended_machine_comes_back_in_seconds(void **state)
+static void a_suspended_machine_recovers_within_seconds(void **state)
 {
     (void)state;
     struct world c;
@@ -214,7 +214,7 @@ static void a_suspended_machine_comes_back_in_seconds(void **state)
 /* A router is stopped for minutes; the packets of the first seconds wait in the socket. The router
  * took them for new, set the clock back by the length of the stop, and gave up the index. With an
  * odd seed the router is stopped again before an answer corrects the clock. */
-static void what_waited_in_the_socket_tells_no_time(void **state)
+static void packets_delayed_in_the_socket_do_not_set_the_clock(void **state)
 {
     (void)state;
     for (unsigned seed = 0; seed < 8; seed++) {
@@ -247,7 +247,7 @@ static void what_waited_in_the_socket_tells_no_time(void **state)
 /* A slow snapshot carries a time already past on arrival. The joining router believed the time and
  * set the clock back. Then the router refused new observations because they came from the future.
  * (Simulation, seed 12 of join.) */
-static void an_answer_that_was_long_on_its_way_tells_an_earlier_time(void **state)
+static void a_slow_snapshot_does_not_set_the_clock_back(void **state)
 {
     (void)state;
     for (unsigned seed = 0; seed < 8; seed++) {
@@ -299,7 +299,7 @@ static int64_t apart_ms(struct world *c)
 
 /* A message has two bytes for a router's age, at most 18 h. If two routers had both been up for
  * longer, each took itself for the older router, and neither gave way. */
-static void two_that_have_been_up_for_days_agree(void **state)
+static void two_long_running_routers_agree_on_the_time(void **state)
 {
     (void)state;
     static const unsigned hours[][2] = {{10, 15}, {15, 10}, {19, 24}, {24, 19}, {18, 90}};
@@ -327,16 +327,16 @@ static void two_that_have_been_up_for_days_agree(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_clock_that_is_an_hour_off_heals),
-        cmocka_unit_test(the_majority_tells_the_time),
-        cmocka_unit_test(who_cannot_be_heard_does_not_keep_a_wrong_time),
-        cmocka_unit_test(the_first_that_is_heard_is_no_majority),
-        cmocka_unit_test(a_seed_that_comes_back_an_hour_ahead_gives_way),
-        cmocka_unit_test(a_suspended_machine_comes_back_in_seconds),
-        cmocka_unit_test(what_waited_in_the_socket_tells_no_time),
-        cmocka_unit_test(an_answer_that_was_long_on_its_way_tells_an_earlier_time),
+        cmocka_unit_test(a_clock_off_by_an_hour_is_corrected),
+        cmocka_unit_test(the_majority_sets_the_time),
+        cmocka_unit_test(an_unreachable_member_does_not_preserve_a_wrong_time),
+        cmocka_unit_test(the_first_router_heard_is_no_majority),
+        cmocka_unit_test(a_returning_seed_an_hour_ahead_is_corrected),
+        cmocka_unit_test(a_suspended_machine_recovers_within_seconds),
+        cmocka_unit_test(packets_delayed_in_the_socket_do_not_set_the_clock),
+        cmocka_unit_test(a_slow_snapshot_does_not_set_the_clock_back),
         cmocka_unit_test(small_differences_of_clocks_are_slewed),
-        cmocka_unit_test(two_that_have_been_up_for_days_agree),
+        cmocka_unit_test(two_long_running_routers_agree_on_the_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,7 +45,7 @@ static void test_each_class_counts(void **state)
     }
 }
 
-static void test_what_differs_is_named(void **state)
+static void test_differing_classes_are_named(void **state)
 {
     (void)state;
     static const char format[] =
@@ -62,7 +62,7 @@ static void test_what_differs_is_named(void **state)
 }
 
 /* A router without knowledge of others has the same state as any other such router. */
-static void test_who_joins_is_not_equal(void **state)
+static void test_a_joining_router_is_not_equal(void **state)
 {
     (void)state;
     static const char format[] = "{\"a\":{\"ready\":%s," CLASSES ",\"index\":[]},"
@@ -93,7 +93,7 @@ static void test_floors(void **state)
 }
 
 /* Each router has dropped everything the other keeps. Two such routers once counted as equal. */
-static void test_nothing_in_common_is_not_comparable(void **state)
+static void test_disjoint_generations_are_not_comparable(void **state)
 {
     (void)state;
     static const char format[] = "{\"a\":{" CLASSES ",\"floor\":%d,\"now\":9,\"index\":[]},"
@@ -105,7 +105,7 @@ static void test_nothing_in_common_is_not_comparable(void **state)
     assert_int_equal(node_digests_differ(slice_of_cstr(text)), NODE_DIGESTS_INCOMPARABLE);
 }
 
-static void test_what_is_no_such_thing(void **state)
+static void test_malformed_digests_are_not_equal(void **state)
 {
     (void)state;
     static const char *const texts[] = {"",
@@ -126,11 +126,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_equal),
         cmocka_unit_test(test_each_class_counts),
-        cmocka_unit_test(test_what_differs_is_named),
-        cmocka_unit_test(test_who_joins_is_not_equal),
+        cmocka_unit_test(test_differing_classes_are_named),
+        cmocka_unit_test(test_a_joining_router_is_not_equal),
         cmocka_unit_test(test_floors),
-        cmocka_unit_test(test_nothing_in_common_is_not_comparable),
-        cmocka_unit_test(test_what_is_no_such_thing),
+        cmocka_unit_test(test_disjoint_generations_are_not_comparable),
+        cmocka_unit_test(test_malformed_digests_are_not_equal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

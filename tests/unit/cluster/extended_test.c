@@ -110,7 +110,7 @@ static void longer_and_unknown_records_are_read(void **state)
 
 /* A build forwards unknown fields unchanged: a third router, which gets them from this build,
  * agrees with the author. */
-static void what_is_not_known_is_handed_on(void **state)
+static void unknown_fields_are_forwarded(void **state)
 {
     (void)state;
     struct recorded then;
@@ -149,7 +149,7 @@ static void what_is_not_known_is_handed_on(void **state)
 }
 
 /* The greatest bytes win, in any order. */
-static void later_bytes_of_a_row_join(void **state)
+static void later_bytes_of_a_row_are_joined(void **state)
 {
     (void)state;
     const struct slice values[] = {SLICE(""), SLICE("\x01"), SLICE("\x01\x05"), SLICE("\x02")};
@@ -253,8 +253,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(longer_and_unknown_records_are_read),
-        cmocka_unit_test(what_is_not_known_is_handed_on),
-        cmocka_unit_test(later_bytes_of_a_row_join),
+        cmocka_unit_test(unknown_fields_are_forwarded),
+        cmocka_unit_test(later_bytes_of_a_row_are_joined),
         cmocka_unit_test(longer_and_unknown_sections_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

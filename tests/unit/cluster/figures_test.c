@@ -51,7 +51,7 @@ static bool drops_large(void *context, unsigned from, unsigned to, const uint8_t
 }
 
 /* Keep-alives announce deltas missing here. */
-static void what_is_known_and_missing_is_counted(void **state)
+static void missing_deltas_are_counted(void **state)
 {
     (void)state;
     struct world c;
@@ -69,7 +69,7 @@ static void what_is_known_and_missing_is_counted(void **state)
     world_close(&c);
 }
 
-static void the_index_has_its_sizes(void **state)
+static void index_sizes_are_reported(void **state)
 {
     (void)state;
     struct world c;
@@ -88,7 +88,7 @@ static void the_index_has_its_sizes(void **state)
 }
 
 /* Half the round trip, averaged over live members; a dead member's round trip does not count. */
-static void what_others_send_travels_so_long(void **state)
+static void travel_time_is_half_the_mean_round_trip(void **state)
 {
     (void)state;
     struct world c;
@@ -125,7 +125,7 @@ static double hears(struct world *c, unsigned node, unsigned of)
 
 /* A router from before ADR 0067 compares the former class, and takes a missing digest for a
  * different digest. */
-static void older_routers_are_given_the_digest_of_what_is_gone(void **state)
+static void older_routers_get_the_former_log_digest(void **state)
 {
     (void)state;
     struct world c;
@@ -140,7 +140,7 @@ static void older_routers_are_given_the_digest_of_what_is_gone(void **state)
     world_close(&c);
 }
 
-static void who_is_heard_is_told_in_milliseconds(void **state)
+static void time_since_last_heard_is_in_milliseconds(void **state)
 {
     (void)state;
     struct world c;
@@ -160,7 +160,7 @@ static void who_is_heard_is_told_in_milliseconds(void **state)
 
 /* Two clusters with the same key file: the called router shows the other cluster for as long as the
  * calls go on. */
-static void another_cluster_that_asks_is_shown(void **state)
+static void calls_from_another_cluster_are_shown(void **state)
 {
     (void)state;
     struct world c;
@@ -184,12 +184,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(members_are_counted_by_their_state),
-        cmocka_unit_test(what_is_known_and_missing_is_counted),
-        cmocka_unit_test(the_index_has_its_sizes),
-        cmocka_unit_test(what_others_send_travels_so_long),
-        cmocka_unit_test(older_routers_are_given_the_digest_of_what_is_gone),
-        cmocka_unit_test(who_is_heard_is_told_in_milliseconds),
-        cmocka_unit_test(another_cluster_that_asks_is_shown),
+        cmocka_unit_test(missing_deltas_are_counted),
+        cmocka_unit_test(index_sizes_are_reported),
+        cmocka_unit_test(travel_time_is_half_the_mean_round_trip),
+        cmocka_unit_test(older_routers_get_the_former_log_digest),
+        cmocka_unit_test(time_since_last_heard_is_in_milliseconds),
+        cmocka_unit_test(calls_from_another_cluster_are_shown),
     };
     return cmocka_run_group_tests_name("figures", tests, NULL, NULL);
 }

@@ -51,7 +51,7 @@ static double cached_at(struct world *c, unsigned node, unsigned seed)
     return (double)d.cached_tokens;
 }
 
-static void a_joiner_is_ready_and_news_goes_both_ways(void **state)
+static void a_joiner_without_tcp_gets_ready_and_exchanges_news(void **state)
 {
     (void)state;
     struct world c;
@@ -101,7 +101,7 @@ static void a_joiner_is_ready_and_news_goes_both_ways(void **state)
 
 /* All routers are ready, and no router calls another: a closed port was noticed only at the next
  * necessary call. */
-static void a_port_that_is_closed_later_is_noticed(void **state)
+static void a_port_closed_later_is_noticed(void **state)
 {
     (void)state;
     struct world c;
@@ -129,8 +129,8 @@ static void a_port_that_is_closed_later_is_noticed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_joiner_is_ready_and_news_goes_both_ways),
-        cmocka_unit_test(a_port_that_is_closed_later_is_noticed),
+        cmocka_unit_test(a_joiner_without_tcp_gets_ready_and_exchanges_news),
+        cmocka_unit_test(a_port_closed_later_is_noticed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

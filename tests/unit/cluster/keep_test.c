@@ -114,7 +114,7 @@ static void on_kept_learned(void *context, unsigned slot, const struct crdt_lear
     learned_of |= 1u << slot;
 }
 
-static void the_next_life_knows_the_same(void **context)
+static void a_restart_restores_the_state(void **context)
 {
     (void)context;
     write_file(config_of(1, true, 0));
@@ -145,7 +145,7 @@ static void the_next_life_knows_the_same(void **context)
     end();
 }
 
-static void loads_do_not_come_back(void **context)
+static void loads_are_not_restored(void **context)
 {
     (void)context;
     write_file(config_of(1, true, 0));
@@ -161,7 +161,7 @@ static void loads_do_not_come_back(void **context)
     end();
 }
 
-static void a_router_alone_has_its_secret_again(void **context)
+static void a_single_router_keeps_its_hash_secret(void **context)
 {
     (void)context;
     write_file(config_of(3, false, 0));
@@ -188,7 +188,7 @@ static void refused(struct node_state_config config, int err, const char *words)
     node_state_destroy(next);
 }
 
-static void what_is_of_elsewhere_is_refused(void **context)
+static void a_file_with_other_settings_is_refused(void **context)
 {
     (void)context;
     write_file(config_of(1, true, 0));
@@ -207,7 +207,7 @@ static void what_is_of_elsewhere_is_refused(void **context)
 }
 
 /* The join refuses everything in a file whose names have all expired. */
-static void names_that_expired_meanwhile_are_not_there(void **context)
+static void expired_names_are_not_restored(void **context)
 {
     (void)context;
     write_file(config_of(1, true, 0));
@@ -221,7 +221,7 @@ static void names_that_expired_meanwhile_are_not_there(void **context)
     end();
 }
 
-static void a_file_that_was_cut_is_refused(void **context)
+static void a_truncated_file_is_refused(void **context)
 {
     (void)context;
     struct node_kept k;
@@ -250,7 +250,7 @@ static void a_file_with_one_wrong_bit_is_refused(void **context)
 }
 
 /* All these files have correct checksums. */
-static void frames_in_another_order_are_refused(void **context)
+static void misordered_frames_are_refused(void **context)
 {
     (void)context;
     write_file(config_of(1, false, 0));
@@ -283,7 +283,7 @@ static void frames_in_another_order_are_refused(void **context)
     end();
 }
 
-static void another_version_is_refused(void **context)
+static void a_file_of_another_version_is_refused(void **context)
 {
     (void)context;
     write_file(config_of(1, false, 0));
@@ -305,7 +305,7 @@ static void another_version_is_refused(void **context)
     end();
 }
 
-static void a_clock_that_is_set_back_ends_it(void **context)
+static void setting_the_clock_back_aborts_the_file(void **context)
 {
     (void)context;
     write_file(config_of(1, true, 0));
@@ -323,16 +323,16 @@ static void a_clock_that_is_set_back_ends_it(void **context)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_next_life_knows_the_same),
-        cmocka_unit_test(loads_do_not_come_back),
-        cmocka_unit_test(a_router_alone_has_its_secret_again),
-        cmocka_unit_test(what_is_of_elsewhere_is_refused),
-        cmocka_unit_test(names_that_expired_meanwhile_are_not_there),
-        cmocka_unit_test(a_file_that_was_cut_is_refused),
+        cmocka_unit_test(a_restart_restores_the_state),
+        cmocka_unit_test(loads_are_not_restored),
+        cmocka_unit_test(a_single_router_keeps_its_hash_secret),
+        cmocka_unit_test(a_file_with_other_settings_is_refused),
+        cmocka_unit_test(expired_names_are_not_restored),
+        cmocka_unit_test(a_truncated_file_is_refused),
         cmocka_unit_test(a_file_with_one_wrong_bit_is_refused),
-        cmocka_unit_test(frames_in_another_order_are_refused),
-        cmocka_unit_test(another_version_is_refused),
-        cmocka_unit_test(a_clock_that_is_set_back_ends_it),
+        cmocka_unit_test(misordered_frames_are_refused),
+        cmocka_unit_test(a_file_of_another_version_is_refused),
+        cmocka_unit_test(setting_the_clock_back_aborts_the_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

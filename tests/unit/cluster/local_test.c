@@ -13,7 +13,7 @@
 
 static const struct slice loopback = SLICE("127.0.0.1:8000");
 
-static void names_are_taken_apart(void **state)
+static void names_are_split_into_address_and_owner(void **state)
 {
     (void)state;
     static const struct {
@@ -82,7 +82,7 @@ static void open_two_hosts(struct world *c)
     c->net.host[2] = 2;
 }
 
-static void a_replica_on_a_loopback_is_shared_there_alone(void **state)
+static void loopback_replicas_are_shared_only_on_their_machine(void **state)
 {
     (void)state;
     struct world c;
@@ -142,8 +142,8 @@ static void a_replica_on_a_loopback_is_shared_there_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_taken_apart),
-        cmocka_unit_test(a_replica_on_a_loopback_is_shared_there_alone),
+        cmocka_unit_test(names_are_split_into_address_and_owner),
+        cmocka_unit_test(loopback_replicas_are_shared_only_on_their_machine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

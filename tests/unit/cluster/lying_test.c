@@ -59,7 +59,7 @@ static void configure(struct world *c, unsigned i)
     }
 }
 
-static void names_that_a_member_made_up_displace_nothing_and_go(void **state)
+static void invented_names_displace_nothing_and_expire(void **state)
 {
     (void)state;
     struct world c;
@@ -102,7 +102,7 @@ static void names_that_a_member_made_up_displace_nothing_and_go(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_that_a_member_made_up_displace_nothing_and_go),
+        cmocka_unit_test(invented_names_displace_nothing_and_expire),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 #include "tests/lib/world/look.h"
 
 /* The member's gauges used to keep the last believed values for as long as bad packets came. */
-static void the_load_of_one_in_quarantine_does_not_count(void **state)
+static void a_quarantined_routers_load_does_not_count(void **state)
 {
     (void)state;
     struct world c;
@@ -41,7 +41,7 @@ static void the_load_of_one_in_quarantine_does_not_count(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_load_of_one_in_quarantine_does_not_count),
+        cmocka_unit_test(a_quarantined_routers_load_does_not_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

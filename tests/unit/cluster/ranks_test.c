@@ -37,7 +37,7 @@ static bool has_rank(struct world *c, unsigned node, unsigned rank)
     return has(c, node, text);
 }
 
-static void who_reads_them_names_them_for_all(void **state)
+static void the_reader_of_ranks_announces_them_to_all(void **state)
 {
     (void)state;
     struct world c;
@@ -60,7 +60,7 @@ static void who_reads_them_names_them_for_all(void **state)
     world_close(&c);
 }
 
-static void they_outlive_the_router_that_read_them(void **state)
+static void ranks_survive_the_death_of_their_reader(void **state)
 {
     (void)state;
     struct world c;
@@ -75,7 +75,7 @@ static void they_outlive_the_router_that_read_them(void **state)
 }
 
 /* The engine restarts with fewer ranks. */
-static void fewer_ranks_are_fewer_everywhere(void **state)
+static void removed_ranks_disappear_at_all_routers(void **state)
 {
     (void)state;
     struct world c;
@@ -109,9 +109,9 @@ static void to_older_builds_a_rank_is_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_reads_them_names_them_for_all),
-        cmocka_unit_test(they_outlive_the_router_that_read_them),
-        cmocka_unit_test(fewer_ranks_are_fewer_everywhere),
+        cmocka_unit_test(the_reader_of_ranks_announces_them_to_all),
+        cmocka_unit_test(ranks_survive_the_death_of_their_reader),
+        cmocka_unit_test(removed_ranks_disappear_at_all_routers),
         cmocka_unit_test(to_older_builds_a_rank_is_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

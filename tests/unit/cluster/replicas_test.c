@@ -6,7 +6,7 @@
 #include "tests/lib/world/look.h"
 #include <stdio.h>
 
-static void draining_holds_everywhere(void **state)
+static void a_drain_applies_at_every_router(void **state)
 {
     (void)state;
     struct world c;
@@ -38,7 +38,7 @@ static void draining_holds_everywhere(void **state)
 }
 
 /* A source lists a replica, drops the name, and lists the name again. */
-static void what_a_router_names_comes_and_goes_at_run_time(void **state)
+static void a_sources_replica_is_added_and_dropped_at_run_time(void **state)
 {
     (void)state;
     struct world c;
@@ -81,7 +81,7 @@ static void what_a_router_names_comes_and_goes_at_run_time(void **state)
 }
 
 /* Router 1's probe has detected a router at the address; router 0 has not probed yet. */
-static void a_router_in_an_engines_place_is_used_by_nobody(void **state)
+static void a_router_listed_as_a_replica_is_never_used(void **state)
 {
     (void)state;
     struct world c;
@@ -107,7 +107,7 @@ static void a_router_in_an_engines_place_is_used_by_nobody(void **state)
     world_close(&c);
 }
 
-static void replicas_come_and_go_at_run_time(void **state)
+static void replicas_are_added_and_removed_at_run_time(void **state)
 {
     (void)state;
     struct world c;
@@ -156,7 +156,7 @@ static void replicas_come_and_go_at_run_time(void **state)
 }
 
 /* Membership silently admitted twice as many routers as a router keeps reports of. */
-static void one_router_too_many_is_refused_and_named(void **state)
+static void a_router_beyond_the_limit_is_refused_and_named(void **state)
 {
     (void)state;
     struct world c;
@@ -237,7 +237,7 @@ static void remove_everywhere(struct world *c, unsigned node, const char *name)
 
 /* An operator must learn of the refused engine before traffic needs that engine, and need not add
  * it again. */
-static void what_finds_no_room_is_named_and_comes_in_by_itself(void **state)
+static void replicas_beyond_the_limit_wait_and_are_named(void **state)
 {
     (void)state;
     struct world c;
@@ -274,7 +274,7 @@ static void what_finds_no_room_is_named_and_comes_in_by_itself(void **state)
 
 /* Each half filled the last place with a name, and refused the other half's name for ever. Now a
  * half keeps the names it sees up. The other half's name waits until there is room. */
-static void two_halves_that_each_add_the_last_name_end_equal(void **state)
+static void two_halves_adding_a_last_name_converge(void **state)
 {
     (void)state;
     struct world c;
@@ -308,7 +308,7 @@ static void two_halves_that_each_add_the_last_name_end_equal(void **state)
 
 /* A router with other settings keeps the engines busy too, so the router's load counts. The
  * observations do not count, because they name other prompts or other times. */
-static void settings_that_differ_are_named_and_their_observations_do_not_count(void **state)
+static void observations_under_other_settings_do_not_count(void **state)
 {
     (void)state;
     static const char *const differs[] = {"generation 20s, here 8s",
@@ -346,7 +346,7 @@ static void settings_that_differ_are_named_and_their_observations_do_not_count(v
 
 /* Two clusters with the same key file: an address of the first cluster belongs to the second
  * now. */
-static void clusters_of_other_names_do_not_meet(void **state)
+static void clusters_with_different_names_do_not_merge(void **state)
 {
     (void)state;
     struct world c;
@@ -370,7 +370,7 @@ static void clusters_of_other_names_do_not_meet(void **state)
 
 /* Ids in a small table are unlike those in a table of any other size: the routers never agreed, and
  * reported nothing. */
-static void small_indexes_of_unlike_sizes_are_named(void **state)
+static void small_indexes_of_different_sizes_are_reported(void **state)
 {
     (void)state;
     static const struct {
@@ -433,16 +433,16 @@ static void learned_figures_are_adopted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(draining_holds_everywhere),
-        cmocka_unit_test(what_a_router_names_comes_and_goes_at_run_time),
-        cmocka_unit_test(a_router_in_an_engines_place_is_used_by_nobody),
-        cmocka_unit_test(replicas_come_and_go_at_run_time),
-        cmocka_unit_test(one_router_too_many_is_refused_and_named),
-        cmocka_unit_test(what_finds_no_room_is_named_and_comes_in_by_itself),
-        cmocka_unit_test(two_halves_that_each_add_the_last_name_end_equal),
-        cmocka_unit_test(settings_that_differ_are_named_and_their_observations_do_not_count),
-        cmocka_unit_test(clusters_of_other_names_do_not_meet),
-        cmocka_unit_test(small_indexes_of_unlike_sizes_are_named),
+        cmocka_unit_test(a_drain_applies_at_every_router),
+        cmocka_unit_test(a_sources_replica_is_added_and_dropped_at_run_time),
+        cmocka_unit_test(a_router_listed_as_a_replica_is_never_used),
+        cmocka_unit_test(replicas_are_added_and_removed_at_run_time),
+        cmocka_unit_test(a_router_beyond_the_limit_is_refused_and_named),
+        cmocka_unit_test(replicas_beyond_the_limit_wait_and_are_named),
+        cmocka_unit_test(two_halves_adding_a_last_name_converge),
+        cmocka_unit_test(observations_under_other_settings_do_not_count),
+        cmocka_unit_test(clusters_with_different_names_do_not_merge),
+        cmocka_unit_test(small_indexes_of_different_sizes_are_reported),
         cmocka_unit_test(learned_figures_are_adopted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,7 +39,7 @@ static void turns_over_three_routers_find_the_cache(void **state)
     world_close(&c);
 }
 
-static void work_of_one_is_load_for_all(void **state)
+static void one_routers_requests_are_load_for_all(void **state)
 {
     (void)state;
     struct world c;
@@ -65,7 +65,7 @@ static void work_of_one_is_load_for_all(void **state)
     world_close(&c);
 }
 
-static void the_load_of_a_killed_router_goes(void **state)
+static void the_load_of_a_killed_router_is_removed(void **state)
 {
     (void)state;
     struct world c;
@@ -91,7 +91,7 @@ static void the_load_of_a_killed_router_goes(void **state)
     world_close(&c);
 }
 
-static void who_joins_knows_everything_when_it_is_ready(void **state)
+static void a_joiner_has_the_whole_state_when_ready(void **state)
 {
     (void)state;
     struct world c;
@@ -130,7 +130,7 @@ static void who_joins_knows_everything_when_it_is_ready(void **state)
     world_close(&c);
 }
 
-static void the_first_of_all_is_ready_alone(void **state)
+static void the_first_router_gets_ready_alone(void **state)
 {
     (void)state;
     struct world c;
@@ -147,7 +147,7 @@ static void the_first_of_all_is_ready_alone(void **state)
     world_close(&c);
 }
 
-static void who_start_together_need_not_wait_for_long(void **state)
+static void routers_started_together_get_ready_soon(void **state)
 {
     (void)state;
     struct world c;
@@ -163,7 +163,7 @@ static void who_start_together_need_not_wait_for_long(void **state)
 }
 
 /* An answer without streaming does not show when the prefill ends. */
-static void prefill_of_whole_answers_is_told_as_over_in_time(void **state)
+static void prefill_of_whole_answers_ends_by_estimate(void **state)
 {
     (void)state;
     struct world c;
@@ -194,7 +194,7 @@ static bool router_2_is_ready(struct world *w)
     return node_replication_ready(w->nodes[2].node->replication);
 }
 
-static void a_snapshot_that_breaks_off_is_taken_from_another(void **state)
+static void a_broken_snapshot_is_taken_from_another_router(void **state)
 {
     (void)state;
     struct world c;
@@ -210,7 +210,7 @@ static void a_snapshot_that_breaks_off_is_taken_from_another(void **state)
 
 /* The call is closed; otherwise each try would carry the whole state, and tries follow within
  * milliseconds. */
-static void an_answer_that_is_given_up_is_hung_up(void **state)
+static void an_abandoned_snapshot_closes_its_call(void **state)
 {
     (void)state;
     struct world c;
@@ -233,7 +233,7 @@ static void an_answer_that_is_given_up_is_hung_up(void **state)
 }
 
 /* When the clock is set back, the state with the first half of the snapshot is dropped. */
-static void a_snapshot_does_not_outlive_a_clock_that_went_back(void **state)
+static void setting_the_clock_back_aborts_a_snapshot(void **state)
 {
     (void)state;
     struct world c;
@@ -326,7 +326,7 @@ static void a_session_goes_to_the_same_replica_from_every_router(void **state)
 
 /* --- anti-entropy and time -------------------------------------------------------------------- */
 
-static void what_a_partition_kept_apart_is_repaired(void **state)
+static void differences_after_a_partition_are_repaired(void **state)
 {
     (void)state;
     struct world c;
@@ -349,7 +349,7 @@ static void what_a_partition_kept_apart_is_repaired(void **state)
 }
 
 /* The difference is larger than a sketch can report, so both take snapshots. */
-static void what_is_far_apart_is_made_up_by_snapshots(void **state)
+static void large_differences_are_repaired_by_snapshots(void **state)
 {
     (void)state;
     struct world c;
@@ -411,7 +411,7 @@ static void on_answers(void *context, struct slice json)
     assert_true(slice_to_cstr(json, answers, sizeof answers));
 }
 
-static void all_are_asked(void **state)
+static void a_call_to_all_collects_every_answer(void **state)
 {
     (void)state;
     struct world c;
@@ -460,7 +460,7 @@ static void all_are_asked(void **state)
     world_close(&c);
 }
 
-static void one_that_hangs_costs_the_time_limit_and_not_the_answer(void **state)
+static void a_hung_router_delays_an_answer_by_the_time_limit(void **state)
 {
     (void)state;
     struct world c;
@@ -537,22 +537,22 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(turns_over_three_routers_find_the_cache),
-        cmocka_unit_test(work_of_one_is_load_for_all),
-        cmocka_unit_test(the_load_of_a_killed_router_goes),
-        cmocka_unit_test(who_joins_knows_everything_when_it_is_ready),
-        cmocka_unit_test(the_first_of_all_is_ready_alone),
-        cmocka_unit_test(who_start_together_need_not_wait_for_long),
-        cmocka_unit_test(prefill_of_whole_answers_is_told_as_over_in_time),
-        cmocka_unit_test(a_snapshot_that_breaks_off_is_taken_from_another),
-        cmocka_unit_test(an_answer_that_is_given_up_is_hung_up),
-        cmocka_unit_test(a_snapshot_does_not_outlive_a_clock_that_went_back),
+        cmocka_unit_test(one_routers_requests_are_load_for_all),
+        cmocka_unit_test(the_load_of_a_killed_router_is_removed),
+        cmocka_unit_test(a_joiner_has_the_whole_state_when_ready),
+        cmocka_unit_test(the_first_router_gets_ready_alone),
+        cmocka_unit_test(routers_started_together_get_ready_soon),
+        cmocka_unit_test(prefill_of_whole_answers_ends_by_estimate),
+        cmocka_unit_test(a_broken_snapshot_is_taken_from_another_router),
+        cmocka_unit_test(an_abandoned_snapshot_closes_its_call),
+        cmocka_unit_test(setting_the_clock_back_aborts_a_snapshot),
         cmocka_unit_test(stored_responses_are_found_by_other_routers),
         cmocka_unit_test(a_session_goes_to_the_same_replica_from_every_router),
-        cmocka_unit_test(what_a_partition_kept_apart_is_repaired),
-        cmocka_unit_test(what_is_far_apart_is_made_up_by_snapshots),
+        cmocka_unit_test(differences_after_a_partition_are_repaired),
+        cmocka_unit_test(large_differences_are_repaired_by_snapshots),
         cmocka_unit_test(losses_are_repaired),
-        cmocka_unit_test(all_are_asked),
-        cmocka_unit_test(one_that_hangs_costs_the_time_limit_and_not_the_answer),
+        cmocka_unit_test(a_call_to_all_collects_every_answer),
+        cmocka_unit_test(a_hung_router_delays_an_answer_by_the_time_limit),
         cmocka_unit_test(json_and_metrics_are_well_formed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

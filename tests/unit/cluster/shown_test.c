@@ -35,7 +35,7 @@ static void a_dead_router_is_shown_for_ten_minutes(void **state)
     world_close(&c);
 }
 
-static void one_that_left_is_shown_for_a_minute(void **state)
+static void a_router_that_left_is_shown_for_a_minute(void **state)
 {
     (void)state;
     struct world c;
@@ -50,7 +50,7 @@ static void one_that_left_is_shown_for_a_minute(void **state)
 }
 
 /* Another router started after the member died, perhaps a successor: a grey line remains. */
-static void one_with_a_successor_is_old(void **state)
+static void a_dead_router_with_a_successor_is_old(void **state)
 {
     (void)state;
     struct world c;
@@ -87,8 +87,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_dead_router_is_shown_for_ten_minutes),
-        cmocka_unit_test(one_that_left_is_shown_for_a_minute),
-        cmocka_unit_test(one_with_a_successor_is_old),
+        cmocka_unit_test(a_router_that_left_is_shown_for_a_minute),
+        cmocka_unit_test(a_dead_router_with_a_successor_is_old),
         cmocka_unit_test(an_operator_hides_a_dead_router),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,7 +41,7 @@ static bool stays(struct world *c, unsigned node, uint64_t us)
 
 /* When the only router naming a replica stalled, the others dropped the replica and answered
  * 503. */
-static void a_stalled_router_takes_no_replicas_along(void **state)
+static void a_stalled_router_keeps_its_replicas(void **state)
 {
     (void)state;
     struct world c;
@@ -59,7 +59,7 @@ static void a_stalled_router_takes_no_replicas_along(void **state)
     world_close(&c);
 }
 
-static void what_a_dead_router_named_stays_until_it_is_forgotten(void **state)
+static void a_dead_routers_replica_stays_until_the_name_expires(void **state)
 {
     (void)state;
     struct world c;
@@ -90,7 +90,7 @@ static void what_a_dead_router_named_stays_until_it_is_forgotten(void **state)
 }
 
 /* A joined router has the name only because other routers report using it. */
-static void those_that_lend_their_word_may_stall(void **state)
+static void other_routers_reports_survive_their_stall(void **state)
 {
     (void)state;
     struct world c;
@@ -112,7 +112,7 @@ static void those_that_lend_their_word_may_stall(void **state)
     world_close(&c);
 }
 
-static void what_a_dead_router_named_goes_if_it_does_not_answer(void **state)
+static void a_dead_routers_replica_is_dropped_if_it_is_down(void **state)
 {
     (void)state;
     struct world c;
@@ -130,7 +130,7 @@ static void what_a_dead_router_named_goes_if_it_does_not_answer(void **state)
     world_close(&c);
 }
 
-static void a_router_that_is_back_says_again_what_it_names(void **state)
+static void a_returning_router_names_its_replicas_again(void **state)
 {
     (void)state;
     for (unsigned named = 0; named < 2; named++) {
@@ -150,7 +150,7 @@ static void a_router_that_is_back_says_again_what_it_names(void **state)
 }
 
 /* The configuration of router 2 changed at run time. */
-static void a_name_that_is_taken_back_goes_at_once(void **state)
+static void a_withdrawn_name_is_dropped_at_once(void **state)
 {
     (void)state;
     struct world c;
@@ -170,12 +170,12 @@ static void a_name_that_is_taken_back_goes_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_stalled_router_takes_no_replicas_along),
-        cmocka_unit_test(what_a_dead_router_named_stays_until_it_is_forgotten),
-        cmocka_unit_test(those_that_lend_their_word_may_stall),
-        cmocka_unit_test(what_a_dead_router_named_goes_if_it_does_not_answer),
-        cmocka_unit_test(a_router_that_is_back_says_again_what_it_names),
-        cmocka_unit_test(a_name_that_is_taken_back_goes_at_once),
+        cmocka_unit_test(a_stalled_router_keeps_its_replicas),
+        cmocka_unit_test(a_dead_routers_replica_stays_until_the_name_expires),
+        cmocka_unit_test(other_routers_reports_survive_their_stall),
+        cmocka_unit_test(a_dead_routers_replica_is_dropped_if_it_is_down),
+        cmocka_unit_test(a_returning_router_names_its_replicas_again),
+        cmocka_unit_test(a_withdrawn_name_is_dropped_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

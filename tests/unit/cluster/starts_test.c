@@ -4,7 +4,7 @@
 #include "tests/lib/test.h"
 #include "tests/lib/world/look.h"
 
-static void a_restart_is_noticed_once_by_all(void **state)
+static void all_routers_notice_a_restart_once(void **state)
 {
     (void)state;
     for (unsigned told_start = 0; told_start < 2; told_start++) {
@@ -40,7 +40,7 @@ static void a_restart_is_noticed_once_by_all(void **state)
 
 /* Router 0 was stopped while the engine restarted, and an answer of the old process waited in the
  * socket. Or a router without connection had last reported the old process. */
-static void what_an_earlier_process_said_is_no_restart(void **state)
+static void late_answers_of_an_old_process_are_no_restart(void **state)
 {
     (void)state;
     struct world c;
@@ -112,7 +112,7 @@ static double time_of(const struct world *c, unsigned node)
 
 /* The start time of a used replica became known. Routers took this for a restart, though no start
  * time had been known before, and forgot the replica's prompts. */
-static void a_start_time_that_becomes_known_is_no_restart(void **state)
+static void a_first_known_start_time_is_no_restart(void **state)
 {
     (void)state;
     static const double ago_s[] = {3600, 5.5, 4.5};
@@ -142,7 +142,7 @@ static void a_start_time_that_becomes_known_is_no_restart(void **state)
 
 /* A restarted router answers before it knows the cluster's time and the engine's start time. The
  * observations until then were lost everywhere, even at the router itself. */
-static void what_is_observed_before_a_router_is_ready_is_kept(void **state)
+static void observations_before_readiness_are_kept(void **state)
 {
     (void)state;
     static const int64_t offs_ms[] = {0, 3600000, -3600000};
@@ -182,7 +182,7 @@ static void what_is_observed_before_a_router_is_ready_is_kept(void **state)
  * and a raise. A returning router reads the second start before the cluster's state arrives. The
  * router took it for another restart, and all routers forgot the later observations. (jepsen-lite,
  * seed 72.) */
-static void what_a_router_reads_before_it_is_ready_is_no_restart(void **state)
+static void start_times_read_before_readiness_are_no_restart(void **state)
 {
     (void)state;
     struct world c;
@@ -222,12 +222,12 @@ static void what_a_router_reads_before_it_is_ready_is_no_restart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_restart_is_noticed_once_by_all),
-        cmocka_unit_test(what_an_earlier_process_said_is_no_restart),
+        cmocka_unit_test(all_routers_notice_a_restart_once),
+        cmocka_unit_test(late_answers_of_an_old_process_are_no_restart),
         cmocka_unit_test(a_refused_port_counts_once_and_only_without_a_start_time),
-        cmocka_unit_test(a_start_time_that_becomes_known_is_no_restart),
-        cmocka_unit_test(what_is_observed_before_a_router_is_ready_is_kept),
-        cmocka_unit_test(what_a_router_reads_before_it_is_ready_is_no_restart),
+        cmocka_unit_test(a_first_known_start_time_is_no_restart),
+        cmocka_unit_test(observations_before_readiness_are_kept),
+        cmocka_unit_test(start_times_read_before_readiness_are_no_restart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,7 +46,7 @@ static void an_index_that_does_not_fit_is_refused(void **state)
 }
 
 /* Routers with another `ttl` forgot names too early, and received the names again and again. */
-static void names_are_kept_alike_whatever_the_ttl(void **state)
+static void the_ttl_setting_does_not_change_the_names_ttl(void **state)
 {
     (void)state;
     for (unsigned k = 0; k < 2; k++) {
@@ -60,7 +60,7 @@ static void names_are_kept_alike_whatever_the_ttl(void **state)
     }
 }
 
-static void cluster_time_goes_on_by_the_monotonic_clock_whatever_the_wall_says(void **state)
+static void cluster_time_follows_the_monotonic_clock(void **state)
 {
     (void)state;
     struct node_state *s = make();
@@ -72,7 +72,7 @@ static void cluster_time_goes_on_by_the_monotonic_clock_whatever_the_wall_says(v
     node_state_destroy(s);
 }
 
-static void generations_go_forward_only(void **state)
+static void generations_never_go_back(void **state)
 {
     (void)state;
     struct node_state *s = make();
@@ -108,7 +108,7 @@ static bool see(void *context, uint64_t router, const struct crdt_load *load,
     return true;
 }
 
-static void going_back_sets_back_what_was_of_the_future(void **state)
+static void setting_the_clock_back_moves_future_state_to_now(void **state)
 {
     (void)state;
     struct node_state *s = make();
@@ -153,7 +153,7 @@ static void going_back_sets_back_what_was_of_the_future(void **state)
     node_state_destroy(s);
 }
 
-static void settings_that_all_must_share_are_told_apart(void **state)
+static void differing_cluster_settings_are_distinguished(void **state)
 {
     (void)state;
     struct node_state_config config = config_of();
@@ -173,11 +173,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_index_that_does_not_fit_is_refused),
-        cmocka_unit_test(names_are_kept_alike_whatever_the_ttl),
-        cmocka_unit_test(cluster_time_goes_on_by_the_monotonic_clock_whatever_the_wall_says),
-        cmocka_unit_test(generations_go_forward_only),
-        cmocka_unit_test(going_back_sets_back_what_was_of_the_future),
-        cmocka_unit_test(settings_that_all_must_share_are_told_apart),
+        cmocka_unit_test(the_ttl_setting_does_not_change_the_names_ttl),
+        cmocka_unit_test(cluster_time_follows_the_monotonic_clock),
+        cmocka_unit_test(generations_never_go_back),
+        cmocka_unit_test(setting_the_clock_back_moves_future_state_to_now),
+        cmocka_unit_test(differing_cluster_settings_are_distinguished),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

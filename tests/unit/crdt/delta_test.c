@@ -71,7 +71,7 @@ static void test_codes_of_neighbouring_checkpoints_cost_next_to_nothing(void **s
     assert_in_range(round_trip(points, n, sizeof points), 1, 6 * n + 10 + 20);
 }
 
-static void test_any_codes_survive_and_runs_are_cut_to_the_room(void **state)
+static void test_any_codes_survive_and_runs_are_cut_to_fit(void **state)
 {
     (void)state;
     struct prng p;
@@ -134,7 +134,7 @@ static int apply(struct crdt_state *s, uint64_t router, uint64_t seq, const uint
     return crdt_state_apply(s, &origin, slice_of((const char *)bytes, len));
 }
 
-static void test_seven_bytes_an_observation_with_all_headers(void **state)
+static void test_an_observation_costs_seven_bytes_with_headers(void **state)
 {
     (void)state;
     struct crdt_state *a = states_make(&(struct states_setting){.self = 1});
@@ -166,7 +166,7 @@ static void test_seven_bytes_an_observation_with_all_headers(void **state)
     crdt_state_destroy(b);
 }
 
-static void test_what_is_known_already_is_not_told_again(void **state)
+static void test_known_observations_are_not_resent(void **state)
 {
     (void)state;
     struct crdt_state *s = states_make(&(struct states_setting){.self = 1});
@@ -185,7 +185,7 @@ static void test_what_is_known_already_is_not_told_again(void **state)
     crdt_state_destroy(s);
 }
 
-static void test_what_is_set_back_is_told_to_others(void **state)
+static void test_state_set_back_is_published(void **state)
 {
     (void)state;
     struct crdt_state *ahead = states_make(&(struct states_setting){.self = 1, .now = 1005});
@@ -206,7 +206,7 @@ static void test_what_is_set_back_is_told_to_others(void **state)
 /* Other routers ignore anything older than the replica's name. This router differed from all until
  * the entry expired, an hour later. (Simulation, seed 59, long: a young cluster, and a clock set
  * back.) */
-static void test_what_is_set_back_is_not_older_than_its_name(void **state)
+static void test_state_set_back_is_not_older_than_its_name(void **state)
 {
     (void)state;
     const struct states_setting past = {.self = 1, .now = 1000, .ttl = 200};
@@ -227,7 +227,7 @@ static void test_what_is_set_back_is_not_older_than_its_name(void **state)
     crdt_state_destroy(s);
 }
 
-static void test_what_cannot_count_is_passed_over_and_counted(void **state)
+static void test_stale_records_are_skipped_and_counted(void **state)
 {
     (void)state;
     struct crdt_state *s = states_make(&(struct states_setting){.self = 1});
@@ -271,7 +271,7 @@ static bool keep_learned(void *context, uint64_t router, const struct crdt_load 
 #define GREATEST_u32 UINT32_MAX
 
 /* Every field arrives as sent, even at the greatest value. */
-static void test_what_was_learned_travels_whole(void **state)
+static void test_learned_figures_arrive_unchanged(void **state)
 {
     (void)state;
     for (unsigned greatest = 0; greatest < 2; greatest++) {
@@ -463,7 +463,7 @@ static void run_cluster(uint64_t seed, unsigned loss_percent)
     free(c);
 }
 
-static void test_routers_agree_whatever_becomes_of_the_packets(void **state)
+static void test_routers_agree_despite_lost_packets(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= TEST_ROUNDS(20); seed++)
@@ -474,16 +474,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_codes_of_neighbouring_checkpoints_cost_next_to_nothing),
-        cmocka_unit_test(test_any_codes_survive_and_runs_are_cut_to_the_room),
+        cmocka_unit_test(test_any_codes_survive_and_runs_are_cut_to_fit),
         cmocka_unit_test(test_the_outbox_keeps_order_and_drops_the_oldest),
-        cmocka_unit_test(test_seven_bytes_an_observation_with_all_headers),
-        cmocka_unit_test(test_what_is_known_already_is_not_told_again),
-        cmocka_unit_test(test_what_is_set_back_is_told_to_others),
-        cmocka_unit_test(test_what_is_set_back_is_not_older_than_its_name),
-        cmocka_unit_test(test_what_cannot_count_is_passed_over_and_counted),
-        cmocka_unit_test(test_what_was_learned_travels_whole),
+        cmocka_unit_test(test_an_observation_costs_seven_bytes_with_headers),
+        cmocka_unit_test(test_known_observations_are_not_resent),
+        cmocka_unit_test(test_state_set_back_is_published),
+        cmocka_unit_test(test_state_set_back_is_not_older_than_its_name),
+        cmocka_unit_test(test_stale_records_are_skipped_and_counted),
+        cmocka_unit_test(test_learned_figures_arrive_unchanged),
         cmocka_unit_test(test_broken_deltas_change_nothing),
-        cmocka_unit_test(test_routers_agree_whatever_becomes_of_the_packets),
+        cmocka_unit_test(test_routers_agree_despite_lost_packets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,7 +83,7 @@ static void recover(struct crdt_state *s, uint64_t seed)
     produce_all(s);
 }
 
-static void life(bool may_fail)
+static void creation(bool may_fail)
 {
     crdt_state_destroy(make(1, may_fail));
 }
@@ -204,7 +204,7 @@ static void snapshots(bool may_fail)
         (void)state;                                                                               \
         print_message("%u allocations\n", failmalloc_each(name));                                  \
     }
-EACH(life)
+EACH(creation)
 EACH(deltas)
 EACH(anti_entropy)
 EACH(snapshots)
@@ -212,7 +212,7 @@ EACH(snapshots)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_life),
+        cmocka_unit_test(test_creation),
         cmocka_unit_test(test_deltas),
         cmocka_unit_test(test_anti_entropy),
         cmocka_unit_test(test_snapshots),

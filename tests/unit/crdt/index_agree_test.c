@@ -129,7 +129,7 @@ static void compare(struct crdt_index *x, const struct naive *n)
 }
 
 /* All sequences of LENGTH operations: 2 ids, 2 replicas, 2 generations, restarts, time, sweeps. */
-static void test_every_short_history_has_the_digest_of_its_value(void **state)
+static void test_digests_depend_on_the_value_alone(void **state)
 {
     (void)state;
     choose_small_ids();
@@ -192,7 +192,7 @@ static void shuffle(struct prng *p, struct observation *o, unsigned count)
 
 /* The same observations in another order, with other slots, sweeps at other times and the restarts
  * in between: equal digests at once, equal sketches once dead entries are gone. */
-static void test_routers_that_saw_the_same_agree(void **state)
+static void test_routers_with_equal_observations_agree(void **state)
 {
     (void)state;
     enum { COUNT = 20000, ROUTERS = 3, TIME = 1000, TIME_TTL = 64 };
@@ -255,7 +255,7 @@ static void test_routers_that_saw_the_same_agree(void **state)
 }
 
 /* The rkey is compared too: two caches of the same replica differ. */
-static void test_the_name_of_a_cache_counts(void **state)
+static void test_the_rkey_of_a_cache_is_compared(void **state)
 {
     (void)state;
     struct crdt_index *x = make(20 << 20, 8, TTL, NOW);
@@ -347,7 +347,7 @@ static void test_differences_are_found_and_repaired(void **state)
     crdt_index_destroy(y);
 }
 
-static void test_the_sweeper_makes_haste_while_a_cache_is_retired(void **state)
+static void test_a_retired_cache_is_swept_within_a_lap(void **state)
 {
     (void)state;
     struct crdt_index *x = make(8 << 20, 8, TTL, NOW);
@@ -365,7 +365,7 @@ static void test_the_sweeper_makes_haste_while_a_cache_is_retired(void **state)
 
 /* Digests never contain entries of lost caches; sketches do until the sweeper has finished a
  * lap. */
-static void test_a_sketch_is_clean_without_what_lost_caches_left(void **state)
+static void test_a_sketch_is_clean_after_lost_caches_are_swept(void **state)
 {
     (void)state;
     struct crdt_index *x = make(8 << 20, 8, TTL, NOW);
@@ -430,7 +430,7 @@ static void test_the_sketch_of_a_cut_has_the_live_entries_up_to_the_next_span(vo
 
 /* --- bindings ------------------------------------------------------------------------------- */
 
-static void test_bindings_weigh_nothing_and_the_newest_wins(void **state)
+static void test_bindings_have_no_weight_and_the_newest_wins(void **state)
 {
     (void)state;
     struct crdt_index *x = make(8 << 20, 16, 20, NOW);
@@ -505,14 +505,14 @@ static void test_a_run_joins_like_its_observations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_short_history_has_the_digest_of_its_value),
-        cmocka_unit_test(test_routers_that_saw_the_same_agree),
-        cmocka_unit_test(test_the_name_of_a_cache_counts),
+        cmocka_unit_test(test_digests_depend_on_the_value_alone),
+        cmocka_unit_test(test_routers_with_equal_observations_agree),
+        cmocka_unit_test(test_the_rkey_of_a_cache_is_compared),
         cmocka_unit_test(test_differences_are_found_and_repaired),
-        cmocka_unit_test(test_the_sweeper_makes_haste_while_a_cache_is_retired),
-        cmocka_unit_test(test_a_sketch_is_clean_without_what_lost_caches_left),
+        cmocka_unit_test(test_a_retired_cache_is_swept_within_a_lap),
+        cmocka_unit_test(test_a_sketch_is_clean_after_lost_caches_are_swept),
         cmocka_unit_test(test_the_sketch_of_a_cut_has_the_live_entries_up_to_the_next_span),
-        cmocka_unit_test(test_bindings_weigh_nothing_and_the_newest_wins),
+        cmocka_unit_test(test_bindings_have_no_weight_and_the_newest_wins),
         cmocka_unit_test(test_a_run_joins_like_its_observations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,7 +30,7 @@ static uint64_t total(const struct crdt_index *x, bool apart)
     return sum;
 }
 
-static void ids_apart_are_never_a_prompts(void **state)
+static void ids_apart_never_equal_a_prompts_id(void **state)
 {
     (void)state;
     unsigned alike = 0;
@@ -43,7 +43,7 @@ static void ids_apart_are_never_a_prompts(void **state)
     assert_in_range(alike, 300, 500); /* 1 in 256 */
 }
 
-static void both_parts_are_counted(void **state)
+static void ids_apart_are_counted_separately(void **state)
 {
     (void)state;
     struct crdt_index *x = make(8 << 20, REPLICAS, TTL, NOW);
@@ -99,8 +99,8 @@ static void the_counters_follow(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ids_apart_are_never_a_prompts),
-        cmocka_unit_test(both_parts_are_counted),
+        cmocka_unit_test(ids_apart_never_equal_a_prompts_id),
+        cmocka_unit_test(ids_apart_are_counted_separately),
         cmocka_unit_test(the_counters_follow),
     };
     return cmocka_run_group_tests_name("crdt/index_apart", tests, NULL, NULL);

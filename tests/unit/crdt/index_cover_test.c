@@ -13,7 +13,7 @@ static struct chain_point chunk(unsigned n)
 }
 
 /* Compares with a plain table; chunks with a single holder, with many (sets), and expired. */
-static void covers_what_is_held(void **state)
+static void a_cover_finds_cached_chunks(void **state)
 {
     (void)state;
     static uint32_t held[CHUNKS][REPLICAS];
@@ -61,6 +61,6 @@ static void covers_what_is_held(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(covers_what_is_held)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_cover_finds_cached_chunks)};
     return cmocka_run_group_tests_name("crdt/index_cover", tests, NULL, NULL);
 }

@@ -206,7 +206,7 @@ static void test_a_chain_joins_like_its_points(void **state)
 
 /* --- sets of holders ------------------------------------------------------------------------ */
 
-static void test_an_id_held_by_all_is_promoted_and_comes_back(void **state)
+static void test_an_id_with_many_holders_becomes_a_set(void **state)
 {
     (void)state;
     struct crdt_index *x = make(8 << 20, 1000, 20, 100);
@@ -250,7 +250,7 @@ static void test_an_id_held_by_all_is_promoted_and_comes_back(void **state)
     crdt_index_destroy(x);
 }
 
-static void test_without_room_for_sets_singles_go_on_and_refusals_are_counted(void **state)
+static void test_a_table_full_of_sets_counts_refusals(void **state)
 {
     (void)state;
     struct crdt_index *x = make(1 << 20, 200, 20, 100);
@@ -278,7 +278,7 @@ static void test_without_room_for_sets_singles_go_on_and_refusals_are_counted(vo
 /* A set may have dead stamps, and the sweeper assumes that everything behind the hand is clean. So
  * an insert into full buckets must not move a set from before the hand to behind it. Otherwise the
  * stamps would outlive the lap, although the incarnation number is reused. */
-static void test_sets_stay_where_they_are_while_the_table_is_churned(void **state)
+static void test_sets_are_not_moved_behind_the_sweeper(void **state)
 {
     (void)state;
     struct crdt_index *x = make(1 << 18, 32, 20, 1000);
@@ -328,7 +328,7 @@ static void test_expiry_needs_no_sweep_and_stamps_may_wrap(void **state)
     }
 }
 
-static void test_time_never_goes_back(void **state)
+static void test_the_clock_and_floor_never_go_back(void **state)
 {
     (void)state;
     struct crdt_index *x = make(1 << 20, 4, 10, 50);
@@ -486,7 +486,7 @@ static void collect(void *context, uint64_t id48, uint8_t code, unsigned replica
     *sum += hash_mix(id48) * (code + 1u) * (replica + 1u);
 }
 
-static void test_ids_come_back_exactly_from_4_mib_on(void **state)
+static void test_ids_are_exact_from_4_mib_on(void **state)
 {
     (void)state;
     struct crdt_index *x = make(9 << 20, 8, 50, 1000);
@@ -550,17 +550,17 @@ int main(void)
         cmocka_unit_test(test_order_and_repetition_do_not_matter),
         cmocka_unit_test(test_generations_out_of_range_are_refused),
         cmocka_unit_test(test_a_chain_joins_like_its_points),
-        cmocka_unit_test(test_an_id_held_by_all_is_promoted_and_comes_back),
-        cmocka_unit_test(test_without_room_for_sets_singles_go_on_and_refusals_are_counted),
-        cmocka_unit_test(test_sets_stay_where_they_are_while_the_table_is_churned),
+        cmocka_unit_test(test_an_id_with_many_holders_becomes_a_set),
+        cmocka_unit_test(test_a_table_full_of_sets_counts_refusals),
+        cmocka_unit_test(test_sets_are_not_moved_behind_the_sweeper),
         cmocka_unit_test(test_expiry_needs_no_sweep_and_stamps_may_wrap),
-        cmocka_unit_test(test_time_never_goes_back),
+        cmocka_unit_test(test_the_clock_and_floor_never_go_back),
         cmocka_unit_test(test_a_forgotten_replica_is_empty_at_once),
         cmocka_unit_test(test_blocks_move_with_their_entry),
         cmocka_unit_test(test_a_counter_never_overflows),
         cmocka_unit_test(test_a_full_table_loses_the_oldest_first),
         cmocka_unit_test(test_a_table_full_of_the_present_refuses),
-        cmocka_unit_test(test_ids_come_back_exactly_from_4_mib_on),
+        cmocka_unit_test(test_ids_are_exact_from_4_mib_on),
         cmocka_unit_test(test_bad_settings_are_refused),
     };
     int failed = cmocka_run_group_tests_name("a single node", tests, NULL, NULL);

@@ -69,7 +69,7 @@ static void walk_once(struct prng *p, uint64_t bytes, uint32_t chunk, unsigned c
     crdt_index_destroy(y);
 }
 
-static void test_a_walk_misses_nothing_that_moves_meanwhile(void **state)
+static void test_a_walk_finds_entries_that_move(void **state)
 {
     (void)state;
     struct prng p;
@@ -115,7 +115,7 @@ static void test_a_walk_survives_more_moves_than_are_remembered(void **state)
 
 /* Every entry that a call moves from ahead of the walk to behind it must still be found. Entries
  * move when a set (of seven holders) is made or dissolved, and when an insert moves them. */
-static void test_a_walk_survives_what_happens_in_its_middle(void **state)
+static void test_a_walk_finds_entries_moved_by_sets_or_inserts(void **state)
 {
     (void)state;
     enum { WALKERS = 16, SHARED = 1500, ROUNDS = 3 * TEST_ROUNDS(2) };
@@ -171,9 +171,9 @@ static void test_a_walk_survives_what_happens_in_its_middle(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_walk_misses_nothing_that_moves_meanwhile),
+        cmocka_unit_test(test_a_walk_finds_entries_that_move),
         cmocka_unit_test(test_a_walk_survives_more_moves_than_are_remembered),
-        cmocka_unit_test(test_a_walk_survives_what_happens_in_its_middle),
+        cmocka_unit_test(test_a_walk_finds_entries_moved_by_sets_or_inserts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

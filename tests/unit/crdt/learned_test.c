@@ -47,7 +47,7 @@ static void assert_hex(const uint8_t *bytes, size_t len, const char *want)
     assert_string_equal(text, want);
 }
 
-static void the_wire_stays_as_it_is(void **state)
+static void the_wire_format_is_unchanged(void **state)
 {
     (void)state;
     const struct {
@@ -93,7 +93,7 @@ static void the_wire_stays_as_it_is(void **state)
     }
 }
 
-static void the_digests_stay_as_they_are(void **state)
+static void the_digests_are_unchanged(void **state)
 {
     (void)state;
     struct crdt_state *s = states_make(&(struct states_setting){.self = 1});
@@ -134,8 +134,8 @@ static void a_field_is_reported_again_by_its_rule(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_wire_stays_as_it_is),
-        cmocka_unit_test(the_digests_stay_as_they_are),
+        cmocka_unit_test(the_wire_format_is_unchanged),
+        cmocka_unit_test(the_digests_are_unchanged),
         cmocka_unit_test(a_field_is_reported_again_by_its_rule),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,7 +57,7 @@ static struct crdt_registry_stats stats_of(const struct crdt_registry *r)
     return stats;
 }
 
-static void what_is_no_name_makes_no_row(void **state)
+static void a_malformed_name_gets_no_row(void **state)
 {
     (void)state;
     struct crdt_registry *r = make(1);
@@ -73,7 +73,7 @@ static void what_is_no_name_makes_no_row(void **state)
 }
 
 /* The names come before the lies or after them, even when the rows are at their limit. */
-static void what_is_configured_or_serves_keeps_its_place(void **state)
+static void configured_or_serving_names_are_not_displaced(void **state)
 {
     (void)state;
     struct crdt_registry *r = make(1);
@@ -96,7 +96,7 @@ static void what_is_configured_or_serves_keeps_its_place(void **state)
 
 /* A router's names beyond the share give way to the names of a router with few. Names probed
  * without success give way to names never probed. */
-static void the_names_of_one_router_leave_room_for_those_of_others(void **state)
+static void one_routers_names_are_limited_to_its_share(void **state)
 {
     (void)state;
     struct crdt_registry *r = make(1);
@@ -117,7 +117,7 @@ static void the_names_of_one_router_leave_room_for_those_of_others(void **state)
 }
 
 /* Three routers repeat their names to each other. */
-static void what_nobody_vouches_for_goes_with_its_time(void **state)
+static void unconfirmed_names_expire(void **state)
 {
     (void)state;
     struct crdt_registry *r[3] = {make(1), make(2), make(3)};
@@ -149,10 +149,10 @@ static void what_nobody_vouches_for_goes_with_its_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_no_name_makes_no_row),
-        cmocka_unit_test(what_is_configured_or_serves_keeps_its_place),
-        cmocka_unit_test(the_names_of_one_router_leave_room_for_those_of_others),
-        cmocka_unit_test(what_nobody_vouches_for_goes_with_its_time),
+        cmocka_unit_test(a_malformed_name_gets_no_row),
+        cmocka_unit_test(configured_or_serving_names_are_not_displaced),
+        cmocka_unit_test(one_routers_names_are_limited_to_its_share),
+        cmocka_unit_test(unconfirmed_names_expire),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

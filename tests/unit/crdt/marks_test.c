@@ -58,7 +58,7 @@ static void tell(struct crdt_state *from, uint64_t self, struct crdt_state *to)
     }
 }
 
-static void test_gone_and_present_take_turns(void **state)
+static void test_gone_and_present_marks_alternate(void **state)
 {
     (void)state;
     unsigned slot;
@@ -98,7 +98,7 @@ static void test_gone_and_present_take_turns(void **state)
     crdt_state_destroy(s);
 }
 
-static void test_nothing_is_said_that_changes_nothing(void **state)
+static void test_marks_without_effect_are_not_published(void **state)
 {
     (void)state;
     unsigned slot;
@@ -123,7 +123,7 @@ static void test_nothing_is_said_that_changes_nothing(void **state)
     crdt_state_destroy(s);
 }
 
-static void test_marks_travel_and_weigh_nothing(void **state)
+static void test_marks_are_published_and_have_no_weight(void **state)
 {
     (void)state;
     unsigned slot, there;
@@ -226,9 +226,9 @@ static void test_marks_join_in_any_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gone_and_present_take_turns),
-        cmocka_unit_test(test_nothing_is_said_that_changes_nothing),
-        cmocka_unit_test(test_marks_travel_and_weigh_nothing),
+        cmocka_unit_test(test_gone_and_present_marks_alternate),
+        cmocka_unit_test(test_marks_without_effect_are_not_published),
+        cmocka_unit_test(test_marks_are_published_and_have_no_weight),
         cmocka_unit_test(test_marks_join_in_any_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,7 +57,7 @@ static unsigned match(struct crdt_state *s, unsigned slot)
 
 /* Observations, reports and bindings of the old name do not pass to the new name, and no late
  * packet restores them. */
-static void test_a_slot_that_is_used_again_is_as_new(void **state)
+static void test_a_reused_slot_keeps_nothing_of_the_old_name(void **state)
 {
     (void)state;
     struct crdt_state *s = make(1, 8, 0);
@@ -121,7 +121,7 @@ static void test_a_slot_that_is_used_again_is_as_new(void **state)
 }
 
 /* The slot changes more often within a lap of the sweeper than there are incarnation numbers. */
-static void test_a_slot_changes_hands_faster_than_the_sweeper_goes_round(void **state)
+static void test_a_slot_may_be_reused_within_a_sweepers_lap(void **state)
 {
     (void)state;
     struct crdt_state *s = make(1, 1, 1);
@@ -270,7 +270,7 @@ static void test_rows_below_the_higher_floor_are_not_compared(void **state)
 /* A router was paused for longer than names live. The router forgets a name still in use elsewhere,
  * and the reports, which the others still have. There is nothing to report any more, and zero makes
  * no row. Before the fix, nothing ever superseded the others' rows. */
-static void test_a_router_that_forgot_a_name_supersedes_what_others_hold_of_it(void **state)
+static void test_a_router_that_forgot_a_name_supersedes_its_reports(void **state)
 {
     (void)state;
     struct crdt_state *a = make(1, 8, 0), *b = make(2, 8, 0);
@@ -328,7 +328,7 @@ static bool is_kept(struct crdt_state *s, unsigned slot)
 
 /* The first start time renames the cache. Earlier observations stay if they came after the start of
  * the process. */
-static void test_what_was_observed_before_the_start_time_was_known(void **state)
+static void test_observations_before_a_known_start_time_stay(void **state)
 {
     (void)state;
     const uint64_t now = (uint64_t)START * EARLY_MS + 7000;
@@ -386,7 +386,7 @@ static void test_what_was_observed_before_the_start_time_was_known(void **state)
 }
 
 /* Engines without a start time: the waiting observations are bounded, and the oldest go first. */
-static void test_what_waits_for_a_start_time_is_bounded(void **state)
+static void test_observations_without_a_start_time_are_bounded(void **state)
 {
     (void)state;
     const uint64_t now = (uint64_t)START * EARLY_MS + 7000;
@@ -407,12 +407,12 @@ static void test_what_waits_for_a_start_time_is_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_slot_that_is_used_again_is_as_new),
-        cmocka_unit_test(test_a_slot_changes_hands_faster_than_the_sweeper_goes_round),
+        cmocka_unit_test(test_a_reused_slot_keeps_nothing_of_the_old_name),
+        cmocka_unit_test(test_a_slot_may_be_reused_within_a_sweepers_lap),
         cmocka_unit_test(test_rows_below_the_higher_floor_are_not_compared),
-        cmocka_unit_test(test_a_router_that_forgot_a_name_supersedes_what_others_hold_of_it),
-        cmocka_unit_test(test_what_was_observed_before_the_start_time_was_known),
-        cmocka_unit_test(test_what_waits_for_a_start_time_is_bounded),
+        cmocka_unit_test(test_a_router_that_forgot_a_name_supersedes_its_reports),
+        cmocka_unit_test(test_observations_before_a_known_start_time_stay),
+        cmocka_unit_test(test_observations_without_a_start_time_are_bounded),
         cmocka_unit_test(test_two_months_of_new_names_leave_the_tables_flat),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,7 +53,7 @@ static void one_death_makes_a_suspect_two_make_poison(void **state)
     crdt_poison_check(&p);
 }
 
-static void what_is_forgiven_stays_so_until_another_death(void **state)
+static void forgiveness_lasts_until_another_death(void **state)
 {
     (void)state;
     struct crdt_poison here, there;
@@ -115,7 +115,7 @@ static void joining_is_a_semilattice(void **state)
     }
 }
 
-static void it_is_bounded_and_suspects_go_first(void **state)
+static void a_full_map_evicts_suspects_first(void **state)
 {
     (void)state;
     struct crdt_poison p;
@@ -133,7 +133,7 @@ static void it_is_bounded_and_suspects_go_first(void **state)
     assert_null(crdt_poison_find(&p, 10999));
 }
 
-static void what_is_past_or_of_the_future_is_refused(void **state)
+static void expired_or_future_rows_are_refused(void **state)
 {
     (void)state;
     struct crdt_poison p;
@@ -161,7 +161,7 @@ static unsigned level(const struct crdt_state *s, uint64_t hash)
     return r != NULL ? r->level : 99;
 }
 
-static void a_delta_brings_it(void **state)
+static void a_delta_carries_poison(void **state)
 {
     (void)state;
     struct crdt_state *a = fuzz_state(1), *b = fuzz_state(2);
@@ -183,7 +183,7 @@ static void a_delta_brings_it(void **state)
     crdt_state_destroy(b);
 }
 
-static void anti_entropy_brings_what_was_lost(void **state)
+static void anti_entropy_repairs_lost_rows(void **state)
 {
     (void)state;
     struct crdt_state *a = fuzz_state(1), *b = fuzz_state(2);
@@ -232,7 +232,7 @@ static void a_full_table_fits_a_message_and_a_chunk(void **state)
 }
 
 /* A router from before poison sends summaries without the class: they count as equal. */
-static void a_summary_without_it_is_understood(void **state)
+static void a_summary_without_poison_is_understood(void **state)
 {
     (void)state;
     struct crdt_state *a = fuzz_state(1);
@@ -262,14 +262,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_death_makes_a_suspect_two_make_poison),
-        cmocka_unit_test(what_is_forgiven_stays_so_until_another_death),
+        cmocka_unit_test(forgiveness_lasts_until_another_death),
         cmocka_unit_test(joining_is_a_semilattice),
-        cmocka_unit_test(it_is_bounded_and_suspects_go_first),
-        cmocka_unit_test(what_is_past_or_of_the_future_is_refused),
-        cmocka_unit_test(a_delta_brings_it),
-        cmocka_unit_test(anti_entropy_brings_what_was_lost),
+        cmocka_unit_test(a_full_map_evicts_suspects_first),
+        cmocka_unit_test(expired_or_future_rows_are_refused),
+        cmocka_unit_test(a_delta_carries_poison),
+        cmocka_unit_test(anti_entropy_repairs_lost_rows),
         cmocka_unit_test(a_full_table_fits_a_message_and_a_chunk),
-        cmocka_unit_test(a_summary_without_it_is_understood),
+        cmocka_unit_test(a_summary_without_poison_is_understood),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

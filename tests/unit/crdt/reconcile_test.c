@@ -39,7 +39,7 @@ static void destroy(struct crdt_state *a, struct crdt_state *b)
     crdt_state_destroy(b);
 }
 
-static void test_equal_states_say_so_in_one_packet(void **state)
+static void test_equal_states_need_one_packet(void **state)
 {
     (void)state;
     struct crdt_state *a = make(1, 12, 0);
@@ -100,7 +100,7 @@ static void test_a_thousand_differences_cost_some_25_kb(void **state)
     destroy(a, b);
 }
 
-static void test_too_many_differences_call_for_a_snapshot_at_both_ends(void **state)
+static void test_too_many_differences_make_both_take_snapshots(void **state)
 {
     (void)state;
     struct crdt_state *a = make(1, 12, 8 << 20);
@@ -122,7 +122,7 @@ static void test_too_many_differences_call_for_a_snapshot_at_both_ends(void **st
 }
 
 /* A router's reports about the default maximum of replicas, with the longest figures. */
-static void test_what_one_message_cannot_hold_comes_with_the_next_rounds(void **state)
+static void test_rows_beyond_a_full_message_follow_in_later_rounds(void **state)
 {
     (void)state;
     struct states_setting setting = {
@@ -155,7 +155,7 @@ static void test_what_one_message_cannot_hold_comes_with_the_next_rounds(void **
 
 /* A router short of memory has a higher floor. Entries below the floor are neither compared nor
  * sent, so the exchange ends. */
-static void test_a_higher_floor_is_heard_and_nothing_goes_back_and_forth(void **state)
+static void test_a_higher_floor_ends_the_exchange(void **state)
 {
     (void)state;
     for (uint32_t ttl = 12; ttl <= 96; ttl += 84) { /* spans of 1 generation, then of 3 */
@@ -186,7 +186,7 @@ static void test_a_higher_floor_is_heard_and_nothing_goes_back_and_forth(void **
 
 /* Two routers counted as "equal" if their memory kept less than a span: nothing in the span was
  * compared. */
-static void test_what_lies_within_a_span_that_a_floor_has_cut_is_repaired(void **state)
+static void test_entries_in_a_span_cut_by_a_floor_are_repaired(void **state)
 {
     (void)state;
     static const uint32_t floors[] = {1003, 1001, 1000}; /* now, in a span, below a span */
@@ -218,7 +218,7 @@ static void test_what_lies_within_a_span_that_a_floor_has_cut_is_repaired(void *
     }
 }
 
-static void test_floors_that_cut_one_span_differently_meet_at_the_higher(void **state)
+static void test_two_floors_within_a_span_use_the_higher(void **state)
 {
     (void)state;
     struct crdt_state *a = make(1, 192, 16 << 20);
@@ -250,7 +250,7 @@ static struct crdt_reconciled take(struct crdt_state *s, const struct wire_write
 
 /* A request costs little to send. Sixteen sections in a packet, packet after packet, each caused a
  * walk over the index. */
-static void test_a_cut_is_walked_once_however_often_it_is_asked_for(void **state)
+static void test_repeated_requests_cause_a_single_walk(void **state)
 {
     (void)state;
     struct crdt_state *s = make(1, 96, 16 << 20); /* spans of three generations */
@@ -288,7 +288,7 @@ static void test_a_cut_is_walked_once_however_often_it_is_asked_for(void **state
     crdt_state_destroy(s);
 }
 
-static void test_where_nothing_is_kept_by_both_they_are_not_equal(void **state)
+static void test_states_without_common_generations_are_not_equal(void **state)
 {
     (void)state;
     struct crdt_state *a = make(1, 12, 0);
@@ -306,7 +306,7 @@ static void test_where_nothing_is_kept_by_both_they_are_not_equal(void **state)
 }
 
 /* A router requests no entries older than the other router keeps. */
-static void test_where_nothing_is_kept_by_both_nothing_is_sought(void **state)
+static void test_generations_kept_by_only_one_are_not_requested(void **state)
 {
     (void)state;
     for (unsigned who = 0; who < 2; who++) {
@@ -343,7 +343,7 @@ static struct crdt_state *make_with_cache(uint64_t self)
 
 /* The sketches of both routers contain the lost cache's entries until the sweep. Because of "far
  * behind", each router once took a snapshot. */
-static void test_a_lost_cache_costs_no_snapshot_while_it_is_swept(void **state)
+static void test_sweeping_a_lost_cache_causes_no_snapshot(void **state)
 {
     (void)state;
     struct crdt_state *a = make_with_cache(1);
@@ -406,7 +406,7 @@ static void test_registry_and_reports_are_repaired(void **state)
 /* A message may be full anywhere. A report can be shorter than the ORIGIN in front of the report.
  * Such a report was written although the ORIGIN did not fit, and counted as the previous
  * router's. */
-static void test_reports_keep_their_router_where_a_message_is_full(void **state)
+static void test_reports_keep_their_router_in_a_full_message(void **state)
 {
     (void)state;
     struct crdt_state *a = make(1, 12, 0);
@@ -476,7 +476,7 @@ static void try_message(struct crdt_state *s, const uint8_t *bytes, size_t len)
     free(copy);
 }
 
-static void test_broken_messages_change_nothing_and_forged_ones_end(void **state)
+static void test_malformed_messages_change_nothing(void **state)
 {
     (void)state;
     struct crdt_state *a = make(1, 12, 0);
@@ -521,21 +521,21 @@ static void test_broken_messages_change_nothing_and_forged_ones_end(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_equal_states_say_so_in_one_packet),
+        cmocka_unit_test(test_equal_states_need_one_packet),
         cmocka_unit_test(test_differences_of_any_number_are_repaired_both_ways),
         cmocka_unit_test(test_a_thousand_differences_cost_some_25_kb),
-        cmocka_unit_test(test_too_many_differences_call_for_a_snapshot_at_both_ends),
-        cmocka_unit_test(test_what_one_message_cannot_hold_comes_with_the_next_rounds),
-        cmocka_unit_test(test_a_higher_floor_is_heard_and_nothing_goes_back_and_forth),
-        cmocka_unit_test(test_what_lies_within_a_span_that_a_floor_has_cut_is_repaired),
-        cmocka_unit_test(test_floors_that_cut_one_span_differently_meet_at_the_higher),
-        cmocka_unit_test(test_a_cut_is_walked_once_however_often_it_is_asked_for),
-        cmocka_unit_test(test_where_nothing_is_kept_by_both_they_are_not_equal),
-        cmocka_unit_test(test_where_nothing_is_kept_by_both_nothing_is_sought),
-        cmocka_unit_test(test_a_lost_cache_costs_no_snapshot_while_it_is_swept),
+        cmocka_unit_test(test_too_many_differences_make_both_take_snapshots),
+        cmocka_unit_test(test_rows_beyond_a_full_message_follow_in_later_rounds),
+        cmocka_unit_test(test_a_higher_floor_ends_the_exchange),
+        cmocka_unit_test(test_entries_in_a_span_cut_by_a_floor_are_repaired),
+        cmocka_unit_test(test_two_floors_within_a_span_use_the_higher),
+        cmocka_unit_test(test_repeated_requests_cause_a_single_walk),
+        cmocka_unit_test(test_states_without_common_generations_are_not_equal),
+        cmocka_unit_test(test_generations_kept_by_only_one_are_not_requested),
+        cmocka_unit_test(test_sweeping_a_lost_cache_causes_no_snapshot),
         cmocka_unit_test(test_registry_and_reports_are_repaired),
-        cmocka_unit_test(test_reports_keep_their_router_where_a_message_is_full),
-        cmocka_unit_test(test_broken_messages_change_nothing_and_forged_ones_end),
+        cmocka_unit_test(test_reports_keep_their_router_in_a_full_message),
+        cmocka_unit_test(test_malformed_messages_change_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

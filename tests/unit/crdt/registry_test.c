@@ -105,7 +105,7 @@ static void test_rows_join_in_any_order_and_more_than_once(void **state)
     }
 }
 
-static void test_the_digest_tells_every_two_values_apart(void **state)
+static void test_different_values_have_different_digests(void **state)
 {
     (void)state;
     uint64_t seen[VALUES];
@@ -175,7 +175,7 @@ static void test_floors_commute_with_joins_at_the_limit_too(void **state)
     }
 }
 
-static void test_what_nobody_names_is_forgotten_and_stays_so(void **state)
+static void test_an_unnamed_replica_is_forgotten_for_good(void **state)
 {
     (void)state;
     struct crdt_registry *r = make();
@@ -225,7 +225,7 @@ static void test_what_nobody_names_is_forgotten_and_stays_so(void **state)
 
 /* A router with a late clock adds a replica: the name arrives here in the last second of the TTL.
  * All routers forgot the name. (Simulation, seed 206 of storm.) */
-static void test_what_was_added_in_an_earlier_time_is_kept(void **state)
+static void test_a_replica_added_by_a_late_clock_is_kept(void **state)
 {
     (void)state;
     for (uint32_t slept = 1; slept <= 10; slept += 9) {
@@ -245,7 +245,7 @@ static void test_what_was_added_in_an_earlier_time_is_kept(void **state)
     }
 }
 
-static void test_a_clock_that_is_far_ahead_names_nothing(void **state)
+static void test_names_from_the_far_future_are_refused(void **state)
 {
     (void)state;
     struct crdt_registry *r = make();
@@ -256,7 +256,7 @@ static void test_a_clock_that_is_far_ahead_names_nothing(void **state)
 }
 
 /* If several routers name a replica, the first router's repetition is enough. */
-static void test_a_name_is_named_again_by_one_router(void **state)
+static void test_a_single_router_repeats_a_name(void **state)
 {
     (void)state;
     enum { ROUTERS = 5, NAMES = 20, LONG = 64 };
@@ -338,7 +338,7 @@ static void test_two_halves_at_the_limit_choose_the_same_names(void **state)
     }
 }
 
-static void test_beyond_what_may_wait_the_greatest_go(void **state)
+static void test_too_many_waiting_names_drop_the_greatest(void **state)
 {
     (void)state;
     struct crdt_registry *r[2] = {make_small(), make_small()};
@@ -360,7 +360,7 @@ static void test_beyond_what_may_wait_the_greatest_go(void **state)
     crdt_registry_destroy(r[1]);
 }
 
-static void test_a_held_slot_gets_no_other_name(void **state)
+static void test_a_busy_slot_is_not_reused(void **state)
 {
     (void)state;
     struct crdt_registry *r = make_of(
@@ -381,7 +381,7 @@ static void test_a_held_slot_gets_no_other_name(void **state)
 
 /* --- incarnations --------------------------------------------------------------------------- */
 
-static void test_a_new_incarnation_is_a_new_rkey_and_the_old_one_is_unknown(void **state)
+static void test_a_restart_gives_a_new_rkey_and_drops_the_old(void **state)
 {
     (void)state;
     struct crdt_registry *r = make();
@@ -403,7 +403,7 @@ static void test_a_new_incarnation_is_a_new_rkey_and_the_old_one_is_unknown(void
     crdt_registry_destroy(r);
 }
 
-static void test_wishes_take_versions(void **state)
+static void test_the_wish_with_the_greater_version_wins(void **state)
 {
     (void)state;
     struct crdt_registry *r = make();
@@ -427,7 +427,7 @@ static void test_wishes_take_versions(void **state)
 }
 
 /* Both were in the same register, and either the drain or the addition was lost. */
-static void test_a_drain_at_one_router_and_an_add_at_another_both_hold(void **state)
+static void test_concurrent_drain_and_add_both_apply(void **state)
 {
     (void)state;
     struct crdt_registry *r[2] = {make(), make()};
@@ -487,7 +487,7 @@ static void find_collision(char one[32], char two[32], uint32_t raises)
     free(n);
 }
 
-static void test_of_two_names_with_one_rkey_the_greater_is_raised(void **state)
+static void test_an_rkey_collision_raises_the_greater_name(void **state)
 {
     (void)state;
     char one[32];
@@ -510,7 +510,7 @@ static void test_of_two_names_with_one_rkey_the_greater_is_raised(void **state)
     assert_int_equal(digest[0], digest[1]);
 }
 
-static void test_raising_goes_on_behind_the_greatest_number(void **state)
+static void test_raising_wraps_at_the_greatest_number(void **state)
 {
     (void)state;
     char one[32];
@@ -560,20 +560,20 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows_join_in_any_order_and_more_than_once),
-        cmocka_unit_test(test_the_digest_tells_every_two_values_apart),
-        cmocka_unit_test(test_a_new_incarnation_is_a_new_rkey_and_the_old_one_is_unknown),
-        cmocka_unit_test(test_wishes_take_versions),
-        cmocka_unit_test(test_a_drain_at_one_router_and_an_add_at_another_both_hold),
+        cmocka_unit_test(test_different_values_have_different_digests),
+        cmocka_unit_test(test_a_restart_gives_a_new_rkey_and_drops_the_old),
+        cmocka_unit_test(test_the_wish_with_the_greater_version_wins),
+        cmocka_unit_test(test_concurrent_drain_and_add_both_apply),
         cmocka_unit_test(test_floors_commute_with_joins_at_the_limit_too),
-        cmocka_unit_test(test_what_nobody_names_is_forgotten_and_stays_so),
-        cmocka_unit_test(test_what_was_added_in_an_earlier_time_is_kept),
-        cmocka_unit_test(test_a_clock_that_is_far_ahead_names_nothing),
-        cmocka_unit_test(test_a_name_is_named_again_by_one_router),
+        cmocka_unit_test(test_an_unnamed_replica_is_forgotten_for_good),
+        cmocka_unit_test(test_a_replica_added_by_a_late_clock_is_kept),
+        cmocka_unit_test(test_names_from_the_far_future_are_refused),
+        cmocka_unit_test(test_a_single_router_repeats_a_name),
         cmocka_unit_test(test_two_halves_at_the_limit_choose_the_same_names),
-        cmocka_unit_test(test_beyond_what_may_wait_the_greatest_go),
-        cmocka_unit_test(test_a_held_slot_gets_no_other_name),
-        cmocka_unit_test(test_of_two_names_with_one_rkey_the_greater_is_raised),
-        cmocka_unit_test(test_raising_goes_on_behind_the_greatest_number),
+        cmocka_unit_test(test_too_many_waiting_names_drop_the_greatest),
+        cmocka_unit_test(test_a_busy_slot_is_not_reused),
+        cmocka_unit_test(test_an_rkey_collision_raises_the_greater_name),
+        cmocka_unit_test(test_raising_wraps_at_the_greatest_number),
         cmocka_unit_test(test_names_and_slots_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -129,7 +129,7 @@ static void test_rows_join_in_any_order_and_more_than_once(void **state)
     }
 }
 
-static void test_loads_of_others_add_up_and_die_with_their_router(void **state)
+static void test_other_routers_loads_add_up_until_they_die(void **state)
 {
     (void)state;
     struct world w = make();
@@ -151,7 +151,7 @@ static void test_loads_of_others_add_up_and_die_with_their_router(void **state)
     destroy(&w);
 }
 
-static void test_a_later_life_drops_the_rows_of_the_earlier_one(void **state)
+static void test_a_new_epoch_drops_the_rows_of_the_old(void **state)
 {
     (void)state;
     struct world w = make();
@@ -169,7 +169,7 @@ static void test_a_later_life_drops_the_rows_of_the_earlier_one(void **state)
 
 /* Only the router itself writes such rows. If others have a row unknown to the router, the router
  * publishes a newer row. */
-static void test_own_rows_that_only_others_hold_are_superseded(void **state)
+static void test_own_rows_known_only_to_others_are_superseded(void **state)
 {
     (void)state;
     struct world w = make();
@@ -189,7 +189,7 @@ static void test_own_rows_that_only_others_hold_are_superseded(void **state)
     destroy(&w);
 }
 
-static void test_a_name_that_is_forgotten_frees_what_was_reported_of_it(void **state)
+static void test_a_forgotten_name_frees_its_reports(void **state)
 {
     (void)state;
     struct world w = make();
@@ -201,7 +201,7 @@ static void test_a_name_that_is_forgotten_frees_what_was_reported_of_it(void **s
     destroy(&w); /* the leak checker sees all rows */
 }
 
-static void test_own_rows_wait_once_and_again_in_a_new_life(void **state)
+static void test_own_rows_are_published_once_per_epoch(void **state)
 {
     (void)state;
     struct world w = make();
@@ -257,7 +257,7 @@ static void test_rows_of_one_replica_are_visited_by_router(void **state)
 }
 
 /* When a gauge falls, the prefill was computed; but not when it falls because the router leaves. */
-static void test_prefill_that_leaves_the_gauges_is_counted(void **state)
+static void test_prefill_leaving_the_gauges_is_counted(void **state)
 {
     (void)state;
     struct world w = make();
@@ -293,7 +293,7 @@ static void test_routers_are_bounded_and_claims_are_cut(void **state)
 }
 
 /* Bytes of a later version; the replica's slot gets another name (ASan looks for the bytes). */
-static void test_later_bytes_go_with_the_replica(void **state)
+static void test_later_bytes_are_freed_with_the_replica(void **state)
 {
     (void)state;
     struct world w = make();
@@ -308,7 +308,7 @@ static void test_later_bytes_go_with_the_replica(void **state)
 }
 
 /* The last fields of a sight have a single valid encoding. */
-static void test_what_a_replica_rejects_is_read_as_it_was_written(void **state)
+static void test_rejections_of_a_replica_survive_the_wire(void **state)
 {
     (void)state;
     static const struct crdt_sight sights[] = {
@@ -335,18 +335,18 @@ static void test_what_a_replica_rejects_is_read_as_it_was_written(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_a_replica_rejects_is_read_as_it_was_written),
+        cmocka_unit_test(test_rejections_of_a_replica_survive_the_wire),
         cmocka_unit_test(test_a_sum_has_all_figures_of_all_routers),
         cmocka_unit_test(test_rows_join_in_any_order_and_more_than_once),
-        cmocka_unit_test(test_loads_of_others_add_up_and_die_with_their_router),
-        cmocka_unit_test(test_a_later_life_drops_the_rows_of_the_earlier_one),
-        cmocka_unit_test(test_own_rows_that_only_others_hold_are_superseded),
-        cmocka_unit_test(test_a_name_that_is_forgotten_frees_what_was_reported_of_it),
-        cmocka_unit_test(test_own_rows_wait_once_and_again_in_a_new_life),
+        cmocka_unit_test(test_other_routers_loads_add_up_until_they_die),
+        cmocka_unit_test(test_a_new_epoch_drops_the_rows_of_the_old),
+        cmocka_unit_test(test_own_rows_known_only_to_others_are_superseded),
+        cmocka_unit_test(test_a_forgotten_name_frees_its_reports),
+        cmocka_unit_test(test_own_rows_are_published_once_per_epoch),
         cmocka_unit_test(test_rows_of_one_replica_are_visited_by_router),
-        cmocka_unit_test(test_prefill_that_leaves_the_gauges_is_counted),
+        cmocka_unit_test(test_prefill_leaving_the_gauges_is_counted),
         cmocka_unit_test(test_routers_are_bounded_and_claims_are_cut),
-        cmocka_unit_test(test_later_bytes_go_with_the_replica),
+        cmocka_unit_test(test_later_bytes_are_freed_with_the_replica),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -92,7 +92,7 @@ static void test_symbols_survive_a_cell(void **state)
     }
 }
 
-static void test_differences_come_out_whatever_is_common(void **state)
+static void test_differences_are_decoded_whatever_is_common(void **state)
 {
     (void)state;
     unsigned failed = 0;
@@ -219,7 +219,7 @@ static void test_the_estimate_is_close(void **state)
     assert_int_equal(crdt_sketch_width(crdt_sketch_estimate(a.estimate, b.estimate)), 0);
 }
 
-static void test_too_many_are_said_to_be(void **state)
+static void test_too_many_differences_are_detected(void **state)
 {
     (void)state;
     fill(11, 100, 600);
@@ -231,7 +231,7 @@ static void test_too_many_are_said_to_be(void **state)
 }
 
 /* Cells come from the network. */
-static void test_forged_cells_end(void **state)
+static void test_decoding_of_forged_cells_terminates(void **state)
 {
     (void)state;
     struct prng p;
@@ -259,13 +259,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_symbols_survive_a_cell),
-        cmocka_unit_test(test_differences_come_out_whatever_is_common),
+        cmocka_unit_test(test_differences_are_decoded_whatever_is_common),
         cmocka_unit_test(test_widths_suffice),
         cmocka_unit_test(test_folding_is_linear_and_exact),
         cmocka_unit_test(test_sketches_add_up),
         cmocka_unit_test(test_the_estimate_is_close),
-        cmocka_unit_test(test_too_many_are_said_to_be),
-        cmocka_unit_test(test_forged_cells_end),
+        cmocka_unit_test(test_too_many_differences_are_detected),
+        cmocka_unit_test(test_decoding_of_forged_cells_terminates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@ static struct chain chain;
 
 /* --- blocks --------------------------------------------------------------------------------- */
 
-static void test_blocks_give_back_what_went_in(void **state)
+static void test_blocks_return_the_entries_put_in(void **state)
 {
     (void)state;
     struct prng p;
@@ -86,7 +86,7 @@ static struct crdt_state *make(uint64_t self)
 
 /* The state changes during the snapshot, and the deltas reach the joiner in any order with the
  * chunks. In the end the joiner has everything. */
-static void test_a_snapshot_of_a_changing_state_and_its_deltas_are_everything(void **state)
+static void test_a_snapshot_and_deltas_give_the_whole_state(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 8; seed++) {
@@ -138,7 +138,7 @@ static void test_a_snapshot_of_a_changing_state_and_its_deltas_are_everything(vo
     }
 }
 
-static void test_a_snapshot_begins_where_it_is_told_to(void **state)
+static void test_a_snapshot_begins_at_the_given_generation(void **state)
 {
     (void)state;
     struct crdt_state *a = make(1);
@@ -264,9 +264,9 @@ static void test_broken_chunks_change_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_blocks_give_back_what_went_in),
-        cmocka_unit_test(test_a_snapshot_of_a_changing_state_and_its_deltas_are_everything),
-        cmocka_unit_test(test_a_snapshot_begins_where_it_is_told_to),
+        cmocka_unit_test(test_blocks_return_the_entries_put_in),
+        cmocka_unit_test(test_a_snapshot_and_deltas_give_the_whole_state),
+        cmocka_unit_test(test_a_snapshot_begins_at_the_given_generation),
         cmocka_unit_test(test_sets_of_holders_fit_into_chunks),
         cmocka_unit_test(test_a_large_and_empty_index_is_walked_in_parts),
         cmocka_unit_test(test_broken_chunks_change_nothing),

@@ -190,7 +190,7 @@ static void test_retiring_a_cache_commutes_with_joining(void **state)
 
 /* --- bindings ------------------------------------------------------------------------------- */
 
-static void test_a_binding_names_its_newest_replica_and_ends_with_its_cache(void **state)
+static void test_a_binding_names_the_newest_replica(void **state)
 {
     (void)state;
     struct crdt_state *s = states_make(&(struct states_setting){.self = 1});
@@ -218,7 +218,7 @@ int main(void)
         cmocka_unit_test(test_large_states_join_in_any_order),
         cmocka_unit_test(test_raising_the_floor_commutes_with_joining),
         cmocka_unit_test(test_retiring_a_cache_commutes_with_joining),
-        cmocka_unit_test(test_a_binding_names_its_newest_replica_and_ends_with_its_cache),
+        cmocka_unit_test(test_a_binding_names_the_newest_replica),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,7 +77,7 @@ static int apply(struct crdt_state *s, struct slice delta)
     return crdt_state_apply(s, &origin, delta);
 }
 
-static void test_they_travel_behind_the_state_and_are_not_in_it(void **state)
+static void test_tidings_follow_the_state_and_are_no_part_of_it(void **state)
 {
     (void)state;
     struct crdt_state *a = states_make(&(struct states_setting){.self = 1});
@@ -121,7 +121,7 @@ static void test_they_travel_behind_the_state_and_are_not_in_it(void **state)
     crdt_state_destroy(c);
 }
 
-static void test_none_is_heard_of_what_is_broken_or_a_dump(void **state)
+static void test_malformed_deltas_and_dumps_deliver_no_tidings(void **state)
 {
     (void)state;
     struct crdt_state *s = states_make(&(struct states_setting){.self = 2});
@@ -150,7 +150,7 @@ static void test_none_is_heard_of_what_is_broken_or_a_dump(void **state)
     crdt_state_destroy(s);
 }
 
-static void test_a_record_that_does_not_fit_leaves_the_writer(void **state)
+static void test_a_record_too_long_leaves_the_writer_unchanged(void **state)
 {
     (void)state;
     uint8_t bytes[100];
@@ -167,9 +167,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_ring_keeps_order_and_drops_the_oldest),
-        cmocka_unit_test(test_they_travel_behind_the_state_and_are_not_in_it),
-        cmocka_unit_test(test_none_is_heard_of_what_is_broken_or_a_dump),
-        cmocka_unit_test(test_a_record_that_does_not_fit_leaves_the_writer),
+        cmocka_unit_test(test_tidings_follow_the_state_and_are_no_part_of_it),
+        cmocka_unit_test(test_malformed_deltas_and_dumps_deliver_no_tidings),
+        cmocka_unit_test(test_a_record_too_long_leaves_the_writer_unchanged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@ static bool drains(const char *name)
     return draining;
 }
 
-static void names_come_and_go(void **state)
+static void names_are_used_drained_and_forgotten(void **state)
 {
     (void)state;
     unsigned s = source("dns", "x");
@@ -30,7 +30,7 @@ static void names_come_and_go(void **state)
 }
 
 /* Scaled to zero: the setting names the future model. */
-static void a_source_names_its_model_though_it_lists_nothing(void **state)
+static void an_empty_source_still_names_its_model(void **state)
 {
     (void)state;
     unsigned s = source("dns", "x");
@@ -53,7 +53,7 @@ static void a_source_names_its_model_though_it_lists_nothing(void **state)
     discover_check(d);
 }
 
-static void one_that_comes_back_is_used_at_once(void **state)
+static void a_returning_name_is_used_at_once(void **state)
 {
     (void)state;
     unsigned s = source("dns", "x");
@@ -71,7 +71,7 @@ static void one_that_comes_back_is_used_at_once(void **state)
     told("forget b:1");
 }
 
-static void requests_under_way_end(void **state)
+static void a_busy_name_is_kept_until_its_requests_end(void **state)
 {
     (void)state;
     unsigned s = source("file", "x");
@@ -102,7 +102,7 @@ static void a_name_stays_while_any_source_lists_it(void **state)
     assert_false(discover_lists(d, s, SLICE("a:1")));
 }
 
-static void one_source_that_says_draining_is_believed(void **state)
+static void one_source_suffices_to_drain_a_name(void **state)
 {
     (void)state;
     unsigned dns = source("dns", "x"), pods = source("kubernetes", "ns/x");
@@ -126,8 +126,7 @@ static void one_source_that_says_draining_is_believed(void **state)
     told("drain a:1");
 }
 
-/* A pod in termination when first listed is never used. */
-static void what_drains_from_the_start_is_never_used(void **state)
+static void a_name_first_listed_as_draining_is_never_used(void **state)
 {
     (void)state;
     unsigned s = source("kubernetes", "ns/x");
@@ -138,7 +137,7 @@ static void what_drains_from_the_start_is_never_used(void **state)
     told("");
 }
 
-static void labels_are_those_of_the_first_source(void **state)
+static void labels_come_from_the_first_source(void **state)
 {
     (void)state;
     unsigned first = source("settings", ""), second = source("file", "x");
@@ -176,7 +175,7 @@ static void a_refused_name_is_tried_again(void **state)
 }
 
 /* The host dropped used names because older names came. */
-static void what_the_host_lost_is_offered_again(void **state)
+static void names_dropped_by_the_host_are_offered_again(void **state)
 {
     (void)state;
     unsigned s = source("dns", "x");
@@ -203,7 +202,7 @@ static void what_the_host_lost_is_offered_again(void **state)
     told("drain b:1");
 }
 
-static void a_list_that_cannot_be_taken_changes_nothing(void **state)
+static void an_invalid_list_changes_nothing(void **state)
 {
     (void)state;
     static struct discover_entry many[DISCOVER_ENTRIES_MAX + 1];
@@ -229,7 +228,7 @@ static void a_list_that_cannot_be_taken_changes_nothing(void **state)
     discover_check(d);
 }
 
-static void a_name_twice_counts_as_its_first_entry(void **state)
+static void the_first_of_duplicate_entries_counts(void **state)
 {
     (void)state;
     unsigned s = source("dns", "x");
@@ -238,7 +237,7 @@ static void a_name_twice_counts_as_its_first_entry(void **state)
     assert_int_equal(d->sources[s].list.count, 2);
 }
 
-static void the_same_source_twice_is_refused(void **state)
+static void a_duplicate_source_is_refused(void **state)
 {
     (void)state;
     (void)source("kubernetes", "ns/x");
@@ -292,7 +291,7 @@ static void sources_are_limited_and_shown(void **state)
 }
 
 /* Any lists in any order: after all waits, the host uses exactly the listed names. */
-static void the_host_ends_with_what_is_listed(void **state)
+static void the_host_ends_with_the_listed_names(void **state)
 {
     (void)state;
     struct prng prng;
@@ -337,21 +336,21 @@ static void the_host_ends_with_what_is_listed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(names_come_and_go),
-        TEST(a_source_names_its_model_though_it_lists_nothing),
-        TEST(one_that_comes_back_is_used_at_once),
-        TEST(requests_under_way_end),
+        TEST(names_are_used_drained_and_forgotten),
+        TEST(an_empty_source_still_names_its_model),
+        TEST(a_returning_name_is_used_at_once),
+        TEST(a_busy_name_is_kept_until_its_requests_end),
         TEST(a_name_stays_while_any_source_lists_it),
-        TEST(one_source_that_says_draining_is_believed),
-        TEST(what_drains_from_the_start_is_never_used),
-        TEST(labels_are_those_of_the_first_source),
+        TEST(one_source_suffices_to_drain_a_name),
+        TEST(a_name_first_listed_as_draining_is_never_used),
+        TEST(labels_come_from_the_first_source),
         TEST(a_refused_name_is_tried_again),
-        TEST(what_the_host_lost_is_offered_again),
-        TEST(a_list_that_cannot_be_taken_changes_nothing),
-        TEST(a_name_twice_counts_as_its_first_entry),
-        TEST(the_same_source_twice_is_refused),
+        TEST(names_dropped_by_the_host_are_offered_again),
+        TEST(an_invalid_list_changes_nothing),
+        TEST(the_first_of_duplicate_entries_counts),
+        TEST(a_duplicate_source_is_refused),
         TEST(sources_are_limited_and_shown),
-        TEST(the_host_ends_with_what_is_listed),
+        TEST(the_host_ends_with_the_listed_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

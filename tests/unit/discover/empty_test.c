@@ -19,7 +19,7 @@ static void an_empty_list_counts_after_a_while(void **state)
     told("forget a:1");
 }
 
-static void a_list_between_makes_empty_ones_wait_again(void **state)
+static void a_non_empty_list_restarts_the_wait(void **state)
 {
     (void)state;
     unsigned s = source("dns", "x");
@@ -65,7 +65,7 @@ static void an_empty_list_still_counts_after_a_failure(void **state)
     told("use b:1; forget a:1");
 }
 
-static void what_comes_back_unchanged_works_again(void **state)
+static void an_unchanged_list_ends_the_warning(void **state)
 {
     (void)state;
     unsigned s = source("kubernetes", "ns/x");
@@ -105,7 +105,7 @@ static void the_first_list_may_be_empty(void **state)
     assert_false(discover_says_empty(origin));
 }
 
-static void a_failure_changes_nothing_for_as_long_as_it_lasts(void **state)
+static void a_failing_source_changes_nothing(void **state)
 {
     (void)state;
     unsigned s = source("dns", "x");
@@ -132,11 +132,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(an_empty_list_counts_after_a_while),
-        TEST(a_list_between_makes_empty_ones_wait_again),
+        TEST(a_non_empty_list_restarts_the_wait),
         TEST(an_empty_list_still_counts_after_a_failure),
-        TEST(what_comes_back_unchanged_works_again),
+        TEST(an_unchanged_list_ends_the_warning),
         TEST(the_first_list_may_be_empty),
-        TEST(a_failure_changes_nothing_for_as_long_as_it_lasts),
+        TEST(a_failing_source_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -152,7 +152,7 @@ static void watches(void)
     does("same");
 }
 
-static void pages_then_a_watch(void **state)
+static void a_list_is_read_in_pages_then_watched(void **state)
 {
     (void)state;
     does(first_ask);
@@ -181,7 +181,7 @@ static void pages_then_a_watch(void **state)
     does("ask watch resourceVersion=90");
 }
 
-static void a_watch_that_breaks_is_resumed_at_its_last_version(void **state)
+static void a_broken_watch_is_resumed_at_its_last_version(void **state)
 {
     (void)state;
     watches();
@@ -196,7 +196,7 @@ static void a_watch_that_breaks_is_resumed_at_its_last_version(void **state)
     does("listed 10.0.0.3:8000");
 }
 
-static void a_watch_that_is_silent_is_dead(void **state)
+static void a_silent_watch_is_cancelled(void **state)
 {
     (void)state;
     watches();
@@ -211,7 +211,7 @@ static void a_watch_that_is_silent_is_dead(void **state)
     does("cancel, failed: the API server does not answer");
 }
 
-static void too_old_a_version_makes_a_new_list(void **state)
+static void an_expired_version_causes_a_new_list(void **state)
 {
     (void)state;
     watches();
@@ -235,7 +235,7 @@ static void too_old_a_version_makes_a_new_list(void **state)
 }
 
 /* The old list stays valid during any outage, and the API server is not flooded. */
-static void an_api_server_that_is_away(void **state)
+static void the_old_list_survives_an_api_server_outage(void **state)
 {
     (void)state;
     watches();
@@ -262,7 +262,7 @@ static void an_api_server_that_is_away(void **state)
     waits(DISCOVER_BACKOFF_MS / 2, DISCOVER_BACKOFF_MS);
 }
 
-static void what_an_api_server_refuses_is_said(void **state)
+static void refusals_by_the_api_server_are_reported(void **state)
 {
     (void)state;
     does(first_ask);
@@ -286,7 +286,7 @@ static void what_an_api_server_refuses_is_said(void **state)
     waits(DISCOVER_RETRY_AFTER_MAX_MS, DISCOVER_RETRY_AFTER_MAX_MS);
 }
 
-static void what_is_no_api_server(void **state)
+static void answers_of_no_api_server_are_failures(void **state)
 {
     (void)state;
     does(first_ask);
@@ -323,7 +323,7 @@ static void what_is_no_api_server(void **state)
 }
 
 /* An API server, or a proxy in front of it, accepts watches and drops them. */
-static void watches_that_end_at_once_are_failures(void **state)
+static void watches_ended_at_once_are_failures(void **state)
 {
     (void)state;
     does(first_ask);
@@ -343,7 +343,7 @@ static void watches_that_end_at_once_are_failures(void **state)
     does(first_ask); /* the API server may be gone, and the version with it */
 }
 
-static void an_event_that_cannot_be_read_makes_a_new_list(void **state)
+static void a_malformed_event_causes_a_new_list(void **state)
 {
     (void)state;
     watches();
@@ -360,7 +360,7 @@ static void an_event_that_cannot_be_read_makes_a_new_list(void **state)
 
 /* The setting does not fit the service: the earlier list stays valid, and bookmarks do not hide the
  * misfit. */
-static void a_service_whose_port_is_not_clear(void **state)
+static void an_ambiguous_port_keeps_the_earlier_list(void **state)
 {
     (void)state;
     discover_kubernetes_destroy(k);
@@ -383,7 +383,7 @@ static void a_service_whose_port_is_not_clear(void **state)
 }
 
 /* The host has no memory, or too many entries come: no bookmark hides the old list. */
-static void a_list_that_is_refused_is_asked_for_anew(void **state)
+static void a_list_refused_by_the_host_is_requested_again(void **state)
 {
     (void)state;
     watches();
@@ -401,17 +401,17 @@ int main(void)
 {
 #define STORY(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        STORY(pages_then_a_watch),
-        STORY(a_watch_that_breaks_is_resumed_at_its_last_version),
-        STORY(a_watch_that_is_silent_is_dead),
-        STORY(too_old_a_version_makes_a_new_list),
-        STORY(an_api_server_that_is_away),
-        STORY(what_an_api_server_refuses_is_said),
-        STORY(what_is_no_api_server),
-        STORY(watches_that_end_at_once_are_failures),
-        STORY(an_event_that_cannot_be_read_makes_a_new_list),
-        STORY(a_service_whose_port_is_not_clear),
-        STORY(a_list_that_is_refused_is_asked_for_anew),
+        STORY(a_list_is_read_in_pages_then_watched),
+        STORY(a_broken_watch_is_resumed_at_its_last_version),
+        STORY(a_silent_watch_is_cancelled),
+        STORY(an_expired_version_causes_a_new_list),
+        STORY(the_old_list_survives_an_api_server_outage),
+        STORY(refusals_by_the_api_server_are_reported),
+        STORY(answers_of_no_api_server_are_failures),
+        STORY(watches_ended_at_once_are_failures),
+        STORY(a_malformed_event_causes_a_new_list),
+        STORY(an_ambiguous_port_keeps_the_earlier_list),
+        STORY(a_list_refused_by_the_host_is_requested_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

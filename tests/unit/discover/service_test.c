@@ -1,7 +1,7 @@
 #include "node/discover/kubernetes.h"
 #include "tests/lib/test.h"
 
-static void a_service_with_all_that_may_follow(void **state)
+static void a_service_is_parsed_with_port_and_labels(void **state)
 {
     (void)state;
     struct discover_service s;
@@ -32,7 +32,7 @@ static void a_service_with_all_that_may_follow(void **state)
     assert_string_equal(s.port, "8443");
 }
 
-static void what_no_service_can_be_called_is_refused(void **state)
+static void invalid_service_names_are_refused(void **state)
 {
     (void)state;
     static const char *const wrong[] = {
@@ -70,8 +70,8 @@ static void what_no_service_can_be_called_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_service_with_all_that_may_follow),
-        cmocka_unit_test(what_no_service_can_be_called_is_refused),
+        cmocka_unit_test(a_service_is_parsed_with_port_and_labels),
+        cmocka_unit_test(invalid_service_names_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

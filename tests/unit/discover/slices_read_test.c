@@ -90,7 +90,7 @@ static const char vllm[] =
     "\"ofLaterVersions\":7}]}";
 #define VLLM_READ "vllm-x7k2p family=1 http=8000 =9000 10.0.0.1 10.0.0.2?- 10.0.0.3 10.0.0.4?\n"
 
-static void a_page_of_a_list(void **state)
+static void a_page_of_a_list_is_read(void **state)
 {
     (void)state;
     char text[8192];
@@ -111,7 +111,7 @@ static void a_page_of_a_list(void **state)
           "page version=9 next=\n");
 }
 
-static void events_one_after_the_other(void **state)
+static void events_of_a_watch_are_read_in_sequence(void **state)
 {
     (void)state;
     char text[8192];
@@ -132,7 +132,7 @@ static void events_one_after_the_other(void **state)
     assert_string_equal(reader.message, "too old");
 }
 
-static void the_text_of_an_error(void **state)
+static void the_message_of_an_error_is_read(void **state)
 {
     (void)state;
     reads(DISCOVER_READ_STATUS,
@@ -141,7 +141,7 @@ static void the_text_of_an_error(void **state)
 }
 
 /* Invalid addresses, and unknown members with known names deeper down. */
-static void what_is_not_known_is_passed_over(void **state)
+static void unknown_members_are_skipped(void **state)
 {
     (void)state;
     reads(DISCOVER_READ_WATCH,
@@ -153,7 +153,7 @@ static void what_is_not_known_is_passed_over(void **state)
           "event ADDED version= code=0 a family=0 =0 =0 =0 10.0.0.2\n");
 }
 
-static void what_is_no_answer_of_an_api_server_is_an_error(void **state)
+static void malformed_answers_are_errors(void **state)
 {
     (void)state;
     reads(DISCOVER_READ_LIST, "<html>", "error it is no JSON\n");
@@ -169,7 +169,7 @@ static void what_is_no_answer_of_an_api_server_is_an_error(void **state)
     reads(DISCOVER_READ_WATCH, text, "error a name in it is too long\n");
 }
 
-static void no_more_than_the_limits(void **state)
+static void entries_beyond_the_limits_are_an_error(void **state)
 {
     (void)state;
     static char text[DISCOVER_OBJECT_BYTES_MAX + 1000], out[1024];
@@ -194,12 +194,12 @@ static void no_more_than_the_limits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_page_of_a_list),
-        cmocka_unit_test(events_one_after_the_other),
-        cmocka_unit_test(the_text_of_an_error),
-        cmocka_unit_test(what_is_not_known_is_passed_over),
-        cmocka_unit_test(what_is_no_answer_of_an_api_server_is_an_error),
-        cmocka_unit_test(no_more_than_the_limits),
+        cmocka_unit_test(a_page_of_a_list_is_read),
+        cmocka_unit_test(events_of_a_watch_are_read_in_sequence),
+        cmocka_unit_test(the_message_of_an_error_is_read),
+        cmocka_unit_test(unknown_members_are_skipped),
+        cmocka_unit_test(malformed_answers_are_errors),
+        cmocka_unit_test(entries_beyond_the_limits_are_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,7 +84,7 @@ static void all_slices_of_a_service_make_one_list(void **state)
     lists("", "");
 }
 
-static void replicas_that_speak_tls_are_named_so(void **state)
+static void tls_replicas_have_https_names(void **state)
 {
     (void)state;
     slices.tls = true;
@@ -96,7 +96,7 @@ static void replicas_that_speak_tls_are_named_so(void **state)
 }
 
 /* The life of a pod: it starts, is ready, fails a check by the kubelet, is deleted. */
-static void a_pod_is_listed_from_ready_until_it_is_gone(void **state)
+static void a_pod_is_listed_from_ready_until_deletion(void **state)
 {
     (void)state;
     put("a", DISCOVER_FAMILY_IPV4, "8000 | 10.0.0.1?");
@@ -113,7 +113,7 @@ static void a_pod_is_listed_from_ready_until_it_is_gone(void **state)
     lists("", "");
 }
 
-static void what_ends_already_is_not_taken_up(void **state)
+static void a_terminating_pod_is_not_listed_first(void **state)
 {
     (void)state;
     put("a", DISCOVER_FAMILY_IPV4, "8000 | 10.0.0.1- 10.0.0.2");
@@ -127,7 +127,7 @@ static void what_ends_already_is_not_taken_up(void **state)
     lists("", "10.0.0.2:8000");
 }
 
-static void an_endpoint_that_moves_stands_in_two_slices(void **state)
+static void an_endpoint_in_two_slices_is_listed_once(void **state)
 {
     (void)state;
     put("a", DISCOVER_FAMILY_IPV4, "8000 | 10.0.0.1 10.0.0.2");
@@ -139,7 +139,7 @@ static void an_endpoint_that_moves_stands_in_two_slices(void **state)
     lists("", "10.0.0.1:8000 10.0.0.2:8000");
 }
 
-static void of_a_pod_with_two_families_ipv4_counts(void **state)
+static void a_dual_stack_pod_is_listed_by_ipv4(void **state)
 {
     (void)state;
     put("six", DISCOVER_FAMILY_IPV6, "8000 | fd00::1 fd00::2");
@@ -151,7 +151,7 @@ static void of_a_pod_with_two_families_ipv4_counts(void **state)
     lists("", "10.0.0.1:8000 10.0.0.2:8000");
 }
 
-static void ports_by_number_and_by_name(void **state)
+static void ports_are_selected_by_number_or_name(void **state)
 {
     (void)state;
     put("a", DISCOVER_FAMILY_IPV4, "http=8000 metrics=9000 | 10.0.0.1");
@@ -168,7 +168,7 @@ static void ports_by_number_and_by_name(void **state)
     lists("grpc", "10.0.0.2:8001");
 }
 
-static void a_port_without_a_number_is_none(void **state)
+static void ports_without_a_number_are_ignored(void **state)
 {
     (void)state;
     put("a", DISCOVER_FAMILY_IPV4, "0 | 10.0.0.1");
@@ -178,7 +178,7 @@ static void a_port_without_a_number_is_none(void **state)
     lists("8000", "10.0.0.1:8000");
 }
 
-static void no_more_than_the_limits(void **state)
+static void slices_beyond_the_limits_are_refused(void **state)
 {
     (void)state;
     static struct discover_endpoint endpoints[DISCOVER_SLICE_ENDPOINTS_MAX];
@@ -204,14 +204,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(all_slices_of_a_service_make_one_list, teardown),
-        cmocka_unit_test_teardown(replicas_that_speak_tls_are_named_so, teardown),
-        cmocka_unit_test_teardown(a_pod_is_listed_from_ready_until_it_is_gone, teardown),
-        cmocka_unit_test_teardown(what_ends_already_is_not_taken_up, teardown),
-        cmocka_unit_test_teardown(an_endpoint_that_moves_stands_in_two_slices, teardown),
-        cmocka_unit_test_teardown(of_a_pod_with_two_families_ipv4_counts, teardown),
-        cmocka_unit_test_teardown(ports_by_number_and_by_name, teardown),
-        cmocka_unit_test_teardown(a_port_without_a_number_is_none, teardown),
-        cmocka_unit_test_teardown(no_more_than_the_limits, teardown),
+        cmocka_unit_test_teardown(tls_replicas_have_https_names, teardown),
+        cmocka_unit_test_teardown(a_pod_is_listed_from_ready_until_deletion, teardown),
+        cmocka_unit_test_teardown(a_terminating_pod_is_not_listed_first, teardown),
+        cmocka_unit_test_teardown(an_endpoint_in_two_slices_is_listed_once, teardown),
+        cmocka_unit_test_teardown(a_dual_stack_pod_is_listed_by_ipv4, teardown),
+        cmocka_unit_test_teardown(ports_are_selected_by_number_or_name, teardown),
+        cmocka_unit_test_teardown(ports_without_a_number_are_ignored, teardown),
+        cmocka_unit_test_teardown(slices_beyond_the_limits_are_refused, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -132,7 +132,7 @@ static void test_against_naive_model(void **state)
     sim_cache_destroy(c);
 }
 
-static void test_tail_goes_first(void **state)
+static void test_the_last_block_is_evicted_first(void **state)
 {
     (void)state;
     struct sim_cache *c = sim_cache_create(4);
@@ -214,7 +214,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_against_naive_model),
-        cmocka_unit_test(test_tail_goes_first),
+        cmocka_unit_test(test_the_last_block_is_evicted_first),
         cmocka_unit_test(test_lfu),
         cmocka_unit_test(test_random),
     };

@@ -155,7 +155,7 @@ static const char *const forms[] = {"vllm-0.9",   "vllm-0.10",     "vllm-0.14",
                                     "sglang-0.5", "sglang-0.5.15", "vllm-0.24"};
 enum { FORMS = sizeof forms / sizeof *forms };
 
-static void test_what_is_believed_is_there(void **state)
+static void test_believed_blocks_are_cached(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < FORMS; i++) {
@@ -241,7 +241,7 @@ static struct digests told(const char *salt, const char *adapter)
 
 /* A salt is in the first block alone; an adapter is in each block, together with the adapter's
  * name. */
-static void test_where_they_stand(void **state)
+static void test_salts_and_adapters_change_block_digests(void **state)
 {
     (void)state;
     struct digests none = told("", ""), salt = told("s", ""), adapter = told("", "a");
@@ -256,7 +256,7 @@ static void test_where_they_stand(void **state)
     assert_int_not_equal(told("s", "a").at[1], told("s", "b").at[1]);
 }
 
-static void test_no_such_form(void **state)
+static void test_unknown_event_formats_are_refused(void **state)
 {
     (void)state;
     assert_null(sim_kv_events_create("vllm-9", 0, false));
@@ -265,12 +265,12 @@ static void test_no_such_form(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_believed_is_there),
+        cmocka_unit_test(test_believed_blocks_are_cached),
         cmocka_unit_test(test_second_copies),
         cmocka_unit_test(test_lost_messages),
         cmocka_unit_test(test_spaces),
-        cmocka_unit_test(test_where_they_stand),
-        cmocka_unit_test(test_no_such_form),
+        cmocka_unit_test(test_salts_and_adapters_change_block_digests),
+        cmocka_unit_test(test_unknown_event_formats_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

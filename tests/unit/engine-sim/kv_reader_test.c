@@ -1,7 +1,7 @@
 /* Accuracy of a reader's knowledge of an engine's cache. */
 #include "tests/unit/engine-sim/kv_talks.h"
 
-static void test_checkpoints_are_believed_right(void **state)
+static void test_beliefs_about_checkpoints_are_right(void **state)
 {
     static const struct {
         struct setting setting;
@@ -69,7 +69,7 @@ static void test_asking_for_tokens(void **state)
 }
 
 /* Without cached tokens, times and known text must suffice. */
-static void test_answers_that_do_not_tell_what_was_cached(void **state)
+static void test_answers_without_cached_token_counts(void **state)
 {
     static const struct setting setting = {.form = "vllm-0.24",
                                            .block = 16,
@@ -101,7 +101,7 @@ static void test_lost_messages(void **state)
 
 /* Without a replay. Blocks with missed events have no place in the tree. An answer with tokens
  * shows their place, and blocks computed since are certain at once. */
-static void test_a_reader_that_begins_late(void **state)
+static void test_a_late_reader(void **state)
 {
     static const struct {
         struct setting setting;
@@ -135,12 +135,12 @@ static void test_a_reader_that_begins_late(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_checkpoints_are_believed_right),
+        cmocka_unit_test(test_beliefs_about_checkpoints_are_right),
         cmocka_unit_test(test_asking_for_tokens),
         cmocka_unit_test(test_answers_and_events_in_any_order),
-        cmocka_unit_test(test_answers_that_do_not_tell_what_was_cached),
+        cmocka_unit_test(test_answers_without_cached_token_counts),
         cmocka_unit_test(test_lost_messages),
-        cmocka_unit_test(test_a_reader_that_begins_late),
+        cmocka_unit_test(test_a_late_reader),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -274,7 +274,7 @@ static void begin_without_replays(void)
     assert_int_equal(exact(0), PROMPTS);
 }
 
-static void test_what_is_published_is_read(void **state)
+static void test_published_events_are_read(void **state)
 {
     static const char *const forms[] = {"vllm-0.9", "vllm-0.25", "sglang-0.5", "sglang-0.5.15"};
     for (unsigned i = 0; i < ARRAY_LEN(forms); i++) {
@@ -310,7 +310,7 @@ static void test_a_gap_is_filled(void **state)
 }
 
 /* The missed message was never kept, or is no longer kept. */
-static void test_a_gap_stays(void **state)
+static void test_an_unfillable_gap_counts_as_missed(void **state)
 {
     for (unsigned lost = 0; lost < 2; lost++) {
         setup(state);
@@ -326,7 +326,7 @@ static void test_a_gap_stays(void **state)
     }
 }
 
-static void test_nobody_answers(void **state)
+static void test_an_unanswered_replay_counts_as_missed(void **state)
 {
     (void)state;
     begin("vllm-0.24", ALL_KEPT);
@@ -358,7 +358,7 @@ static void test_without_replays(void **state)
     assert_int_equal(stats(0).missed, missed + 1);
 }
 
-static void test_a_number_that_falls(void **state)
+static void test_a_falling_sequence_number_loses_blocks(void **state)
 {
     (void)state;
     begin_without_replays();
@@ -419,7 +419,7 @@ static void test_a_cut(void **state)
 
 /* --- without a reader ------------------------------------------------------------------------ */
 
-static void test_when_a_clear_is_published(void **state)
+static void test_sglang_publishes_a_clear_at_once(void **state)
 {
     for (unsigned sglang = 0; sglang < 2; sglang++) {
         setup(state);
@@ -453,7 +453,7 @@ static void test_a_silent_clear(void **state)
     assert_true(sim_publisher_number(publisher, 0) > before);
 }
 
-static void test_a_port_that_is_taken(void **state)
+static void test_a_port_in_use_is_an_error(void **state)
 {
     (void)state;
     struct sim_kv_sockets *other;
@@ -466,17 +466,19 @@ static void test_a_port_that_is_taken(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_published_is_read),
+        cmocka_unit_test(test_published_events_are_read),
         cmocka_unit_test_setup_teardown(test_a_gap_is_filled, setup, teardown),
-        cmocka_unit_test(test_a_gap_stays),
-        cmocka_unit_test_setup_teardown(test_nobody_answers, setup, teardown),
+        cmocka_unit_test(test_an_unfillable_gap_counts_as_missed),
+        cmocka_unit_test_setup_teardown(test_an_unanswered_replay_counts_as_missed, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_without_replays, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_number_that_falls, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_falling_sequence_number_loses_blocks, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_a_restart, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_cut, setup, teardown),
-        cmocka_unit_test(test_when_a_clear_is_published),
+        cmocka_unit_test(test_sglang_publishes_a_clear_at_once),
         cmocka_unit_test_setup_teardown(test_a_silent_clear, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_port_that_is_taken, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_port_in_use_is_an_error, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

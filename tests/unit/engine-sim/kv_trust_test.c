@@ -3,7 +3,7 @@
 
 /* The tree's content is compared with the answers' cached tokens. If every prompt is reported as
  * fully cached, half of the answers are tied, and rightly: only answers are stored then. */
-static void test_events_that_contradict_are_not_believed(void **state)
+static void test_events_contradicted_by_answers_are_distrusted(void **state)
 {
     enum { EITHER = 2 };
     static const struct {
@@ -65,7 +65,7 @@ static void test_events_that_contradict_are_not_believed(void **state)
 }
 
 /* Each conversation finds nothing once, and afterwards finds the newly stored blocks. */
-static void test_a_cache_that_is_emptied_in_silence(void **state)
+static void test_a_silently_emptied_cache_is_detected(void **state)
 {
     static const struct setting setting = {
         .form = "vllm-0.24", .block = 16, .cache_blocks = 1500, .forgets = true};
@@ -81,8 +81,8 @@ static void test_a_cache_that_is_emptied_in_silence(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_events_that_contradict_are_not_believed),
-        cmocka_unit_test(test_a_cache_that_is_emptied_in_silence),
+        cmocka_unit_test(test_events_contradicted_by_answers_are_distrusted),
+        cmocka_unit_test(test_a_silently_emptied_cache_is_detected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

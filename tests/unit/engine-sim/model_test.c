@@ -272,7 +272,7 @@ static void parts_init(struct sim_request *r, uint64_t a, uint64_t b, uint64_t c
 }
 
 /* A part is reused at any place, even behind a missing part, and is then partly computed again. */
-static void test_any_place(void **state)
+static void test_parts_are_reused_at_any_place(void **state)
 {
     (void)state;
     struct sim_model_config config = plain;
@@ -417,7 +417,7 @@ static void test_long_texts_are_cut_alike(void **state)
 }
 
 /* Generated words must be cut into exactly the generated tokens. */
-static void test_output_is_its_own_tokens(void **state)
+static void test_output_text_is_cut_into_the_same_tokens(void **state)
 {
     (void)state;
     char text[4096];
@@ -455,11 +455,11 @@ int main(void)
         cmocka_unit_test(test_an_adapter_waits_for_a_slot),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_tier),
-        cmocka_unit_test(test_any_place),
+        cmocka_unit_test(test_parts_are_reused_at_any_place),
         cmocka_unit_test(test_random_traffic),
         cmocka_unit_test(test_tokens),
         cmocka_unit_test(test_long_texts_are_cut_alike),
-        cmocka_unit_test(test_output_is_its_own_tokens),
+        cmocka_unit_test(test_output_text_is_cut_into_the_same_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,7 +41,7 @@ static bool tried(unsigned count, uint64_t seed)
 
 /* Routers listening on 0.0.0.0 knew each other without an address, and without a session. When the
  * common seed left, each believed all others dead, for ever. */
-static void test_one_seed_makes_a_mesh_that_outlives_it(void **state)
+static void test_a_mesh_survives_the_death_of_its_seed(void **state)
 {
     (void)state;
     static const unsigned counts[] = {3, 4, 16, 64};
@@ -72,7 +72,7 @@ static void test_one_seed_makes_a_mesh_that_outlives_it(void **state)
 /* All routers have the same seed, a virtual address in front of all of them. A router stopped
  * looking once it had met another router. Two pairs never learned of each other, and a router asked
  * again every five seconds after meeting itself. */
-static void test_one_virtual_address_makes_a_mesh(void **state)
+static void test_a_shared_virtual_address_makes_a_mesh(void **state)
 {
     (void)state;
     static const unsigned counts[] = {2, 3, 4, 16};
@@ -142,7 +142,7 @@ static void test_any_connected_seeds_make_a_mesh(void **state)
 }
 
 /* All nodes also meet a late joiner, when the digests have long been equal. */
-static void test_a_late_one_is_met_by_all(void **state)
+static void test_a_late_joiner_meets_all_nodes(void **state)
 {
     (void)state;
     struct net *net = net_new(8, 71);
@@ -167,7 +167,7 @@ static bool found_elsewhere(struct net *net)
 }
 
 /* A pod restarts with the old name at a new address; the seed is another pod. */
-static void test_a_restart_elsewhere_is_found(void **state)
+static void test_a_node_restarted_at_another_address_is_found(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 8; seed++) {
@@ -204,7 +204,7 @@ static bool place_known(struct net *net)
 
 /* Node 2 learned the address of node 3, never got an answer from there, and goes on trying. Node 4
  * learns from node 2 only addresses of met members. */
-static void test_what_was_only_heard_is_not_handed_on(void **state)
+static void test_unconfirmed_addresses_are_not_relayed(void **state)
 {
     (void)state;
     struct net *net = net_new(5, 90);
@@ -245,7 +245,7 @@ static bool new_life_known(struct net *net)
 
 /* Node 1 learns from others, not from node 3, of node 3's restart. The address of the earlier life
  * is not passed on. */
-static void test_where_an_earlier_life_was_is_not_handed_on(void **state)
+static void test_addresses_of_an_earlier_epoch_are_not_relayed(void **state)
 {
     (void)state;
     struct net *net = net_new(6, 96);
@@ -272,7 +272,7 @@ static void test_where_an_earlier_life_was_is_not_handed_on(void **state)
 
 /* Nor is an address passed on while only others hear the node there: the node may have moved. The
  * node's own statement in this life is passed on. */
-static void test_where_a_silent_one_was_heard_is_not_handed_on(void **state)
+static void test_addresses_of_silent_nodes_are_not_relayed(void **state)
 {
     (void)state;
     struct net *net = net_new(5, 97);
@@ -298,7 +298,7 @@ static void test_where_a_silent_one_was_heard_is_not_handed_on(void **state)
 }
 
 /* A router listening on all addresses learns the right address from peers, and publishes it. */
-static void test_a_router_learns_where_it_is(void **state)
+static void test_a_router_learns_its_own_address(void **state)
 {
     (void)state;
     struct net *net = net_new(4, 98);
@@ -321,7 +321,7 @@ static void test_a_router_learns_where_it_is(void **state)
 /* The seed advertises an unreachable address, as behind a removed port mapping. Peers reach the
  * seed at the source of the packets. The advertised address costs a single lost hello, not a hello
  * each time. */
-static void test_an_advertised_address_that_is_wrong_harms_nobody(void **state)
+static void test_a_wrong_advertised_address_is_harmless(void **state)
 {
     (void)state;
     struct net *net = net_new(5, 99);
@@ -345,7 +345,7 @@ static void test_an_advertised_address_that_is_wrong_harms_nobody(void **state)
 
 /* Node 2 has only heard of node 3, and another router lives now at the address. The other router
  * answers, and node 2 forgets the address. */
-static void test_an_address_at_which_another_answers_is_forgotten(void **state)
+static void test_an_address_taken_by_another_router_is_forgotten(void **state)
 {
     (void)state;
     struct net *net = net_new(5, 100);
@@ -372,7 +372,7 @@ static void test_an_address_at_which_another_answers_is_forgotten(void **state)
 
 /* Node 0 sees node 2 through a translation, at an address useless to the others. The report must
  * not replace a working address. */
-static void test_a_hint_replaces_nothing_that_answers(void **state)
+static void test_a_hint_does_not_replace_a_working_address(void **state)
 {
     (void)state;
     struct net *net = net_new(5, 91);
@@ -399,7 +399,7 @@ static void test_a_hint_replaces_nothing_that_answers(void **state)
 }
 
 /* Nodes 1 and 2 share a machine, and node 1 joined through the loopback. */
-static void test_a_loopback_is_not_told_to_other_machines(void **state)
+static void test_loopback_addresses_are_not_sent_to_other_machines(void **state)
 {
     (void)state;
     for (unsigned late = 0; late < 2; late++) {
@@ -433,7 +433,7 @@ static bool between_1_and_2(void *context, unsigned from, unsigned to, const uin
 }
 
 /* A node in search of a member asks others for the address: a few packets a second, not a flood. */
-static void test_looking_for_one_is_cheap(void **state)
+static void test_searching_for_a_member_costs_few_packets(void **state)
 {
     (void)state;
     struct net *net = net_new(8, 95);
@@ -458,7 +458,7 @@ static bool seed_shared(const struct net *net, unsigned index)
 
 /* A new router got the address of a dead router. The address counted as shared for ever, and
  * routers with only that address did not find the new router. */
-static void test_an_address_that_another_router_got_is_its_own(void **state)
+static void test_a_reassigned_address_belongs_to_the_new_router(void **state)
 {
     (void)state;
     struct net *net = net_new(4, 3);
@@ -481,7 +481,7 @@ static void test_an_address_that_another_router_got_is_its_own(void **state)
 
 /* A seemingly shared address is asked now and then, and counts as a single router's again after a
  * while; a virtual address stays shared. */
-static void test_a_shared_address_is_looked_at_again(void **state)
+static void test_a_shared_address_is_dialled_again(void **state)
 {
     (void)state;
     struct net *net = net_new(3, 4);
@@ -511,7 +511,7 @@ static void test_a_shared_address_is_looked_at_again(void **state)
 
 /* The order of seeds changed, as with DNS, while a hello to this node itself was on the way back.
  * The hello then stood for whichever seed had the same number. */
-static void test_a_hello_that_comes_home_finds_its_seed(void **state)
+static void test_a_returning_hello_is_matched_to_its_seed(void **state)
 {
     (void)state;
     for (unsigned knock = 0; knock < 2; knock++) {
@@ -540,24 +540,24 @@ static void test_a_hello_that_comes_home_finds_its_seed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_seed_makes_a_mesh_that_outlives_it),
-        cmocka_unit_test(test_one_virtual_address_makes_a_mesh),
+        cmocka_unit_test(test_a_mesh_survives_the_death_of_its_seed),
+        cmocka_unit_test(test_a_shared_virtual_address_makes_a_mesh),
         cmocka_unit_test(test_two_halves_behind_a_virtual_address_find_each_other),
         cmocka_unit_test(test_any_connected_seeds_make_a_mesh),
-        cmocka_unit_test(test_a_late_one_is_met_by_all),
-        cmocka_unit_test(test_a_restart_elsewhere_is_found),
-        cmocka_unit_test(test_what_was_only_heard_is_not_handed_on),
-        cmocka_unit_test(test_where_an_earlier_life_was_is_not_handed_on),
-        cmocka_unit_test(test_where_a_silent_one_was_heard_is_not_handed_on),
-        cmocka_unit_test(test_a_router_learns_where_it_is),
-        cmocka_unit_test(test_an_advertised_address_that_is_wrong_harms_nobody),
-        cmocka_unit_test(test_an_address_at_which_another_answers_is_forgotten),
-        cmocka_unit_test(test_a_hint_replaces_nothing_that_answers),
-        cmocka_unit_test(test_a_loopback_is_not_told_to_other_machines),
-        cmocka_unit_test(test_looking_for_one_is_cheap),
-        cmocka_unit_test(test_an_address_that_another_router_got_is_its_own),
-        cmocka_unit_test(test_a_shared_address_is_looked_at_again),
-        cmocka_unit_test(test_a_hello_that_comes_home_finds_its_seed),
+        cmocka_unit_test(test_a_late_joiner_meets_all_nodes),
+        cmocka_unit_test(test_a_node_restarted_at_another_address_is_found),
+        cmocka_unit_test(test_unconfirmed_addresses_are_not_relayed),
+        cmocka_unit_test(test_addresses_of_an_earlier_epoch_are_not_relayed),
+        cmocka_unit_test(test_addresses_of_silent_nodes_are_not_relayed),
+        cmocka_unit_test(test_a_router_learns_its_own_address),
+        cmocka_unit_test(test_a_wrong_advertised_address_is_harmless),
+        cmocka_unit_test(test_an_address_taken_by_another_router_is_forgotten),
+        cmocka_unit_test(test_a_hint_does_not_replace_a_working_address),
+        cmocka_unit_test(test_loopback_addresses_are_not_sent_to_other_machines),
+        cmocka_unit_test(test_searching_for_a_member_costs_few_packets),
+        cmocka_unit_test(test_a_reassigned_address_belongs_to_the_new_router),
+        cmocka_unit_test(test_a_shared_address_is_dialled_again),
+        cmocka_unit_test(test_a_returning_hello_is_matched_to_its_seed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -134,7 +134,7 @@ static void ends_run(struct ends *e, size_t piece)
             fail_msg("byte %zu differs", i);
 }
 
-static void test_every_piece(void **state)
+static void test_a_call_works_in_pieces_of_any_size(void **state)
 {
     (void)state;
     for (size_t piece = 1; piece < 300; piece++) {
@@ -339,7 +339,7 @@ static void test_oversized(void **state)
 }
 
 /* A client sends more after the request, or a server sends more after the end. */
-static void test_talks_on(void **state)
+static void test_bytes_after_the_end_are_errors(void **state)
 {
     (void)state;
     struct ends e;
@@ -366,7 +366,7 @@ static void test_talks_on(void **state)
 }
 
 /* A client with other versions, and a client from before versions. */
-static void test_a_client_that_is_not_understood_is_told_so(void **state)
+static void test_a_client_with_an_unknown_version_gets_an_error(void **state)
 {
     (void)state;
     static const struct {
@@ -440,7 +440,7 @@ static void test_server_misbehaves(void **state)
     }
 }
 
-static void test_out_is_bounded(void **state)
+static void test_the_output_buffer_is_bounded(void **state)
 {
     (void)state;
     static char chunk[GOSSIP_CALL_CHUNK_MAX];
@@ -490,7 +490,7 @@ static void test_wrong_and_next_key(void **state)
 
 /* The same keys and the same pattern: only the prologue distinguishes a call's hello from a
  * datagram's. */
-static void test_apart_from_datagrams(void **state)
+static void test_calls_and_datagrams_have_separate_keys(void **state)
 {
     (void)state;
     struct ends e;
@@ -515,7 +515,7 @@ static void test_apart_from_datagrams(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_piece),
+        cmocka_unit_test(test_a_call_works_in_pieces_of_any_size),
         cmocka_unit_test(test_megabytes),
         cmocka_unit_test(test_request_sizes),
         cmocka_unit_test(test_changed_handshake),
@@ -523,12 +523,12 @@ int main(void)
         cmocka_unit_test(test_early_close),
         cmocka_unit_test(test_replayed_stream),
         cmocka_unit_test(test_oversized),
-        cmocka_unit_test(test_talks_on),
-        cmocka_unit_test(test_a_client_that_is_not_understood_is_told_so),
+        cmocka_unit_test(test_bytes_after_the_end_are_errors),
+        cmocka_unit_test(test_a_client_with_an_unknown_version_gets_an_error),
         cmocka_unit_test(test_server_misbehaves),
-        cmocka_unit_test(test_out_is_bounded),
+        cmocka_unit_test(test_the_output_buffer_is_bounded),
         cmocka_unit_test(test_wrong_and_next_key),
-        cmocka_unit_test(test_apart_from_datagrams),
+        cmocka_unit_test(test_calls_and_datagrams_have_separate_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

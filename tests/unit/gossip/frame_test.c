@@ -123,7 +123,7 @@ static void test_members_round_trip(void **state)
 
 /* An address of another kind, an address of another length, more addresses than are kept, and bytes
  * behind the known fields are all skipped. */
-static void test_what_a_later_version_says_of_members_is_passed_over(void **state)
+static void test_unknown_fields_of_members_are_skipped(void **state)
 {
     (void)state;
     static const char entry[] = "\x00\x00\x01\x00\x00\x00\x00\x00\x00\x01n\x00\x03"
@@ -171,7 +171,7 @@ static void test_a_refusal_round_trips(void **state)
     assert_int_equal(out.full.limit, 512);
 }
 
-static void test_vectors_fill_as_many_packets_as_it_takes(void **state)
+static void test_long_vectors_are_split_into_packets(void **state)
 {
     (void)state;
     struct gossip_frame_entry entries[300];
@@ -254,9 +254,9 @@ int main(void)
         cmocka_unit_test(test_alive_round_trips_short_and_full),
         cmocka_unit_test(test_ranges_round_trip),
         cmocka_unit_test(test_members_round_trip),
-        cmocka_unit_test(test_what_a_later_version_says_of_members_is_passed_over),
+        cmocka_unit_test(test_unknown_fields_of_members_are_skipped),
         cmocka_unit_test(test_a_refusal_round_trips),
-        cmocka_unit_test(test_vectors_fill_as_many_packets_as_it_takes),
+        cmocka_unit_test(test_long_vectors_are_split_into_packets),
         cmocka_unit_test(test_malformed_frames_are_refused),
         cmocka_unit_test(test_unknown_types_are_skipped),
     };

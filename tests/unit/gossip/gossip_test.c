@@ -99,7 +99,7 @@ static void test_a_lost_last_delta_is_repaired_soon(void **state)
     net_finish(net);
 }
 
-static void test_what_the_ring_no_longer_has_is_told_as_lost(void **state)
+static void test_deltas_dropped_from_the_ring_are_reported_lost(void **state)
 {
     (void)state;
     struct net *net = net_new(3, 4);
@@ -256,7 +256,7 @@ static void test_messages_have_limits(void **state)
     net_finish(net);
 }
 
-static void test_settled_is_false_while_something_is_on_its_way(void **state)
+static void test_settled_is_false_while_deltas_are_in_flight(void **state)
 {
     (void)state;
     struct net *net = net_new_meshed(3, 29);
@@ -311,7 +311,7 @@ static void test_a_joiner_adopts_a_vector(void **state)
     net_finish(net);
 }
 
-static void test_vectors_are_known_to_all(void **state)
+static void test_every_node_knows_all_vectors(void **state)
 {
     (void)state;
     struct net *net = net_new_meshed(4, 31);
@@ -359,7 +359,7 @@ static void announce(struct net *net, uint64_t epoch, uint64_t seq)
 }
 
 /* Deltas known to all are settled for good: a late, older vector lowers nothing. */
-static void test_a_vector_that_was_overtaken_lowers_nothing(void **state)
+static void test_a_late_vector_lowers_nothing(void **state)
 {
     (void)state;
     struct net *net = net_new_meshed(3, 17);
@@ -421,16 +421,16 @@ int main(void)
         cmocka_unit_test(test_first_delta_is_sent_at_once_and_the_next_at_the_cadence),
         cmocka_unit_test(test_loss_duplication_and_reordering_lose_nothing),
         cmocka_unit_test(test_a_lost_last_delta_is_repaired_soon),
-        cmocka_unit_test(test_what_the_ring_no_longer_has_is_told_as_lost),
+        cmocka_unit_test(test_deltas_dropped_from_the_ring_are_reported_lost),
         cmocka_unit_test(test_relays_serve_a_large_cluster),
         cmocka_unit_test(test_latency_among_64_with_loss),
         cmocka_unit_test(test_messages_arrive_whole_and_once),
         cmocka_unit_test(test_messages_arrive_after_an_hour_of_absence),
         cmocka_unit_test(test_messages_have_limits),
-        cmocka_unit_test(test_settled_is_false_while_something_is_on_its_way),
+        cmocka_unit_test(test_settled_is_false_while_deltas_are_in_flight),
         cmocka_unit_test(test_a_joiner_adopts_a_vector),
-        cmocka_unit_test(test_vectors_are_known_to_all),
-        cmocka_unit_test(test_a_vector_that_was_overtaken_lowers_nothing),
+        cmocka_unit_test(test_every_node_knows_all_vectors),
+        cmocka_unit_test(test_a_late_vector_lowers_nothing),
         cmocka_unit_test(test_the_same_seed_gives_the_same_packets),
         cmocka_unit_test(test_wrong_settings_are_refused),
     };

@@ -26,7 +26,7 @@ static unsigned taken(const struct gossip_address *from)
 
 /* All addresses of a data centre have the same prefix: a flood from there must not use up the
  * members' budget. */
-static void test_addresses_of_one_prefix_are_sources_of_their_own(void **state)
+static void test_each_address_has_its_own_hello_budget(void **state)
 {
     (void)state;
     struct gossip_address forger = address(1), member = address(2), newcomer = address(3);
@@ -41,7 +41,7 @@ static void test_addresses_of_one_prefix_are_sources_of_their_own(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_addresses_of_one_prefix_are_sources_of_their_own),
+        cmocka_unit_test(test_each_address_has_its_own_hello_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,7 +48,7 @@ static void test_file(void **state)
 }
 
 /* Clusters with the same key file; without a name, keys are derived as in earlier builds. */
-static void test_the_name_of_a_cluster_is_part_of_its_keys(void **state)
+static void test_keys_depend_on_the_cluster_name(void **state)
 {
     (void)state;
     struct gossip_keyring plain, blue, green, again;
@@ -163,7 +163,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_file),
         cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_the_name_of_a_cluster_is_part_of_its_keys),
+        cmocka_unit_test(test_keys_depend_on_the_cluster_name),
         cmocka_unit_test(test_no_key_in_messages),
         cmocka_unit_test(test_derived),
         cmocka_unit_test(test_format),

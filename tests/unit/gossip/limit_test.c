@@ -76,7 +76,7 @@ static void agree_for_long(struct net *net, unsigned first_refused)
     }
 }
 
-static void test_the_youngest_are_refused_in_whatever_order_they_come(void **state)
+static void test_the_youngest_routers_are_refused(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 8; seed++) {
@@ -102,7 +102,7 @@ static bool odd_from_even(void *context, unsigned from, unsigned to, const uint8
     return from % 2 != to % 2;
 }
 
-static void test_halves_that_are_too_many_together_agree(void **state)
+static void test_two_halves_over_the_limit_agree_after_merging(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 4; seed++) {
@@ -118,7 +118,7 @@ static void test_halves_that_are_too_many_together_agree(void **state)
     }
 }
 
-static void test_who_was_refused_is_let_in_when_there_is_room(void **state)
+static void test_a_refused_router_joins_when_a_member_dies(void **state)
 {
     (void)state;
     struct net *net = net_limited(8, 30);
@@ -137,7 +137,7 @@ static void test_who_was_refused_is_let_in_when_there_is_room(void **state)
 }
 
 /* A node died; on return it is older than the successor. */
-static void test_who_sleeps_gets_its_place_back(void **state)
+static void test_a_sleeping_router_regains_its_membership(void **state)
 {
     (void)state;
     struct net *net = net_limited(7, 31);
@@ -156,7 +156,7 @@ static void test_who_sleeps_gets_its_place_back(void **state)
 
 /* A member of a small cluster refuses all others, by mistake or because of another build. The
  * others stay. */
-static void test_the_word_of_one_empties_nobody(void **state)
+static void test_a_single_members_refusals_are_doubted(void **state)
 {
     (void)state;
     static const uint32_t limits[] = {2, 512, UINT16_MAX};
@@ -181,8 +181,7 @@ static void test_the_word_of_one_empties_nobody(void **state)
     }
 }
 
-/* Refusals sent and refusals received are counted separately. */
-static void test_refusals_are_counted_apart(void **state)
+static void test_sent_and_received_refusals_are_counted_separately(void **state)
 {
     (void)state;
     struct net *net = net_limited(7, 32);
@@ -198,12 +197,12 @@ static void test_refusals_are_counted_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_youngest_are_refused_in_whatever_order_they_come),
-        cmocka_unit_test(test_halves_that_are_too_many_together_agree),
-        cmocka_unit_test(test_who_was_refused_is_let_in_when_there_is_room),
-        cmocka_unit_test(test_who_sleeps_gets_its_place_back),
-        cmocka_unit_test(test_the_word_of_one_empties_nobody),
-        cmocka_unit_test(test_refusals_are_counted_apart),
+        cmocka_unit_test(test_the_youngest_routers_are_refused),
+        cmocka_unit_test(test_two_halves_over_the_limit_agree_after_merging),
+        cmocka_unit_test(test_a_refused_router_joins_when_a_member_dies),
+        cmocka_unit_test(test_a_sleeping_router_regains_its_membership),
+        cmocka_unit_test(test_a_single_members_refusals_are_doubted),
+        cmocka_unit_test(test_sent_and_received_refusals_are_counted_separately),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

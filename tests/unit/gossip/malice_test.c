@@ -75,7 +75,7 @@ static void test_replayed_and_forged_packets_change_nothing_and_get_no_answer(vo
 
 /* A hello of an earlier life, from which node 0 has received nothing since it restarted. Only the
  * earlier session keeps the hello from being the beginning of an earlier life (stamps.h). */
-static void test_a_hello_of_before_the_session_is_refused_after_it(void **state)
+static void test_a_hello_older_than_the_session_is_refused(void **state)
 {
     (void)state;
     struct captured c = {.max = 100};
@@ -129,7 +129,7 @@ static bool keep_welcomes(void *context, unsigned from, unsigned to, const uint8
 
 /* Node 1 dials node 0 as a seed and as a member, and the second welcome arrives first. Then the
  * keys of the first welcome are void: node 0 has those of the second hello. */
-static void test_a_welcome_that_was_overtaken_changes_nothing(void **state)
+static void test_a_late_welcome_changes_nothing(void **state)
 {
     (void)state;
     struct net *net = net_new_meshed(2, 29);
@@ -155,7 +155,7 @@ static void test_a_welcome_that_was_overtaken_changes_nothing(void **state)
     net_finish(net);
 }
 
-static void test_another_key_gets_no_answer(void **state)
+static void test_an_unknown_key_gets_no_answer(void **state)
 {
     (void)state;
     struct net *net = net_new(3, 23);
@@ -169,7 +169,7 @@ static void test_another_key_gets_no_answer(void **state)
     net_finish(net);
 }
 
-static void test_keys_rotate_without_losing_anybody(void **state)
+static void test_key_rotation_loses_no_member(void **state)
 {
     (void)state;
     struct net *net = net_new_meshed(3, 24);
@@ -228,7 +228,7 @@ static void test_one_common_key_is_enough(void **state)
     net_finish(net);
 }
 
-static void test_a_peer_that_sends_rubbish_is_ignored_for_a_while(void **state)
+static void test_a_peer_sending_malformed_packets_is_quarantined(void **state)
 {
     (void)state;
     struct net *net = net_new_meshed(3, 25);
@@ -249,7 +249,7 @@ static void test_a_peer_that_sends_rubbish_is_ignored_for_a_while(void **state)
 }
 
 /* A malicious node must not be able to have all others shut out: the sender is to blame. */
-static void test_rubbish_in_the_name_of_another_is_held_against_who_sent_it(void **state)
+static void test_the_sender_of_a_malformed_relay_is_blamed(void **state)
 {
     (void)state;
     struct net *net = net_new_meshed(3, 27);
@@ -280,7 +280,7 @@ static void test_rubbish_in_the_name_of_another_is_held_against_who_sent_it(void
     net_finish(net);
 }
 
-static void test_the_rate_is_kept(void **state)
+static void test_the_send_rate_is_limited(void **state)
 {
     (void)state;
     struct net *net = net_new(4, 26);
@@ -369,15 +369,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_replayed_and_forged_packets_change_nothing_and_get_no_answer),
-        cmocka_unit_test(test_a_hello_of_before_the_session_is_refused_after_it),
-        cmocka_unit_test(test_a_welcome_that_was_overtaken_changes_nothing),
-        cmocka_unit_test(test_another_key_gets_no_answer),
-        cmocka_unit_test(test_keys_rotate_without_losing_anybody),
+        cmocka_unit_test(test_a_hello_older_than_the_session_is_refused),
+        cmocka_unit_test(test_a_late_welcome_changes_nothing),
+        cmocka_unit_test(test_an_unknown_key_gets_no_answer),
+        cmocka_unit_test(test_key_rotation_loses_no_member),
         cmocka_unit_test(test_one_common_key_is_enough),
-        cmocka_unit_test(test_a_peer_that_sends_rubbish_is_ignored_for_a_while),
-        cmocka_unit_test(test_rubbish_in_the_name_of_another_is_held_against_who_sent_it),
+        cmocka_unit_test(test_a_peer_sending_malformed_packets_is_quarantined),
+        cmocka_unit_test(test_the_sender_of_a_malformed_relay_is_blamed),
         cmocka_unit_test(test_a_flood_of_forged_hellos_keeps_no_member_out),
-        cmocka_unit_test(test_the_rate_is_kept),
+        cmocka_unit_test(test_the_send_rate_is_limited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

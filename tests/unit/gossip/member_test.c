@@ -59,7 +59,7 @@ static void fill(void)
     assert_int_equal(g->listed, GOSSIP_MEMBERS_MAX);
 }
 
-static void who_is_dead_longest_makes_room(void **state)
+static void the_longest_dead_member_is_evicted(void **state)
 {
     (void)state;
     fill();
@@ -77,7 +77,7 @@ static void who_is_dead_longest_makes_room(void **state)
     assert_int_equal(g->stats.no_room, 0);
 }
 
-static void who_was_heard_of_late_stays(void **state)
+static void recently_heard_members_are_not_evicted(void **state)
 {
     (void)state;
     fill();
@@ -104,7 +104,7 @@ static uint64_t wait_at_last(unsigned i)
 
 /* Pods with new names leave many old names behind. Dead members are not called less often: a dead
  * member may be on the other side of a partition. */
-static void who_left_is_called_seldom_and_delays_no_call_to_the_dead(void **state)
+static void left_members_are_called_rarely(void **state)
 {
     (void)state;
     for (unsigned i = 1; i <= 110; i++)
@@ -132,7 +132,7 @@ static bool rise(void)
     return rose;
 }
 
-static void who_outbids_another_waits_twice_as_long_each_time(void **state)
+static void name_conflicts_double_the_wait(void **state)
 {
     (void)state;
     assert_true(rise()); /* the clock may have gone back */
@@ -185,7 +185,7 @@ static struct gossip_peer *with_places(void)
     return p;
 }
 
-static void an_address_that_does_not_answer_makes_room(void **state)
+static void an_unanswered_address_is_replaced(void **state)
 {
     (void)state;
     struct gossip_peer *p = with_places();
@@ -196,7 +196,7 @@ static void an_address_that_does_not_answer_makes_room(void **state)
     assert_true(has(p, 2) && has(p, GOSSIP_PLACES_MAX) && has(p, 77));
 }
 
-static void an_address_of_an_earlier_life_finds_no_room(void **state)
+static void an_address_of_an_earlier_epoch_replaces_none(void **state)
 {
     (void)state;
     struct gossip_peer *p = with_places();
@@ -206,7 +206,7 @@ static void an_address_of_an_earlier_life_finds_no_room(void **state)
     assert_false(has(p, 77));
 }
 
-static void the_address_in_use_stays(void **state)
+static void the_address_in_use_is_kept(void **state)
 {
     (void)state;
     struct gossip_peer *p = with_places();
@@ -222,7 +222,7 @@ static void the_address_in_use_stays(void **state)
 
 /* The member's clock went back between two lives, and the later life is at another address. The
  * second address looks earlier, and was never dialled while the first address did not answer. */
-static void an_address_that_looks_earlier_has_its_turn(void **state)
+static void an_address_with_an_earlier_epoch_is_dialled_too(void **state)
 {
     (void)state;
     assert_int_equal(join(1), 1);
@@ -245,19 +245,16 @@ static void an_address_that_looks_earlier_has_its_turn(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(an_address_that_looks_earlier_has_its_turn, setup,
+        cmocka_unit_test_setup_teardown(an_address_with_an_earlier_epoch_is_dialled_too, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(who_is_dead_longest_makes_room, setup, teardown),
-        cmocka_unit_test_setup_teardown(who_was_heard_of_late_stays, setup, teardown),
-        cmocka_unit_test_setup_teardown(who_left_is_called_seldom_and_delays_no_call_to_the_dead,
-                                        setup, teardown),
-        cmocka_unit_test_setup_teardown(who_outbids_another_waits_twice_as_long_each_time, setup,
+        cmocka_unit_test_setup_teardown(the_longest_dead_member_is_evicted, setup, teardown),
+        cmocka_unit_test_setup_teardown(recently_heard_members_are_not_evicted, setup, teardown),
+        cmocka_unit_test_setup_teardown(left_members_are_called_rarely, setup, teardown),
+        cmocka_unit_test_setup_teardown(name_conflicts_double_the_wait, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_unanswered_address_is_replaced, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_address_of_an_earlier_epoch_replaces_none, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(an_address_that_does_not_answer_makes_room, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(an_address_of_an_earlier_life_finds_no_room, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(the_address_in_use_stays, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_address_in_use_is_kept, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

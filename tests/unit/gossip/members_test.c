@@ -46,7 +46,7 @@ static bool one_way(void *context, unsigned from, unsigned to, const uint8_t *by
     return from == 1 && to == 0;
 }
 
-static void test_helpers_save_whom_only_one_cannot_hear(void **state)
+static void test_helpers_save_a_node_unheard_by_a_single_node(void **state)
 {
     (void)state;
     struct net *net = net_new_meshed(4, 7);
@@ -92,7 +92,7 @@ static bool cut_off(void *context, unsigned from, unsigned to, const uint8_t *by
 
 /* A node without connection believes all others dead. On return it says so before they can object.
  * Nodes in contact with each other all along believed it. */
-static void test_who_was_cut_off_kills_nobody(void **state)
+static void test_a_cut_off_node_kills_no_member(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 10; seed++) {
@@ -111,7 +111,7 @@ static void test_who_was_cut_off_kills_nobody(void **state)
     }
 }
 
-static void test_who_slept_accuses_nobody(void **state)
+static void test_a_node_accuses_no_member_after_a_sleep(void **state)
 {
     (void)state;
     struct net *net = net_new_meshed(5, 9);
@@ -150,7 +150,7 @@ static void test_a_sleep_is_no_round_trip(void **state)
     net_finish(net);
 }
 
-static void test_leave_is_told_at_once(void **state)
+static void test_a_leave_is_announced_at_once(void **state)
 {
     (void)state;
     struct net *net = net_new_meshed(4, 10);
@@ -205,7 +205,7 @@ static void test_a_partition_heals_by_itself(void **state)
     }
 }
 
-static void test_seeds_are_tried_for_ever(void **state)
+static void test_seeds_are_retried_for_ever(void **state)
 {
     (void)state;
     struct net *net = net_new(3, 14);
@@ -240,7 +240,7 @@ static bool block_from_1_to_0(void *context, unsigned from, unsigned to, const u
 
 /* Others vouch for node 1, so it is alive. But this node hears nothing from node 1, and would get
  * no answer. */
-static void test_a_peer_that_is_not_heard_is_not_drawn(void **state)
+static void test_an_unheard_peer_is_not_chosen_at_random(void **state)
 {
     (void)state;
     struct net *net = net_new_meshed(3, 19);
@@ -280,7 +280,7 @@ static void test_a_restart_begins_a_new_stream(void **state)
     net_finish(net);
 }
 
-static void test_a_clock_that_went_back_takes_what_peers_remember(void **state)
+static void test_a_node_with_a_late_clock_raises_its_epoch(void **state)
 {
     (void)state;
     struct net *net = net_new_meshed(3, 16);
@@ -318,7 +318,7 @@ static bool between_0_and_4(void *context, unsigned from, unsigned to, const uin
 /* Found by the simulator: a node restarts with the clock set back. The hellos are too old for a
  * peer that could not dial the dead node. The peer learned from others of the new life, and went on
  * sending under the earlier keys until these expired. */
-static void test_a_new_life_is_dialled_by_those_with_old_keys(void **state)
+static void test_peers_with_old_keys_dial_a_restarted_node(void **state)
 {
     (void)state;
     struct net *net = net_new_meshed(5, 34);
@@ -350,7 +350,7 @@ static bool only_some(void *context, unsigned from, unsigned to, const uint8_t *
 
 /* Found by the simulator: two lives, each with the clock set back and each on another side of a
  * partition. Both took the epoch after the last common epoch, and were a single stream. */
-static void test_two_lives_never_take_the_same_epoch(void **state)
+static void test_two_restarts_never_take_the_same_epoch(void **state)
 {
     (void)state;
     struct net *net = net_new_meshed(3, 35);
@@ -370,7 +370,7 @@ static void test_two_lives_never_take_the_same_epoch(void **state)
     net_finish(net);
 }
 
-static void test_two_nodes_of_one_name_do_not_flood_the_cluster(void **state)
+static void test_a_duplicate_name_does_not_flood_the_cluster(void **state)
 {
     (void)state;
     struct net *net = net_new(4, 17);
@@ -432,7 +432,7 @@ static void test_the_dead_are_forgotten(void **state)
     net_finish(net);
 }
 
-static void test_a_peer_that_roams_is_followed(void **state)
+static void test_a_roaming_peer_is_followed(void **state)
 {
     (void)state;
     struct net *net = net_new(4, 20);
@@ -453,7 +453,7 @@ static void test_a_peer_that_roams_is_followed(void **state)
     net_finish(net);
 }
 
-static void test_a_cold_start_and_a_death_make_no_storm(void **state)
+static void test_a_cold_start_and_a_death_cost_few_packets(void **state)
 {
     (void)state;
     enum { N = 96 };
@@ -484,24 +484,24 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_killed_node_is_dead_everywhere_within_three_seconds),
-        cmocka_unit_test(test_helpers_save_whom_only_one_cannot_hear),
+        cmocka_unit_test(test_helpers_save_a_node_unheard_by_a_single_node),
         cmocka_unit_test(test_a_suspect_refutes),
-        cmocka_unit_test(test_who_was_cut_off_kills_nobody),
-        cmocka_unit_test(test_who_slept_accuses_nobody),
+        cmocka_unit_test(test_a_cut_off_node_kills_no_member),
+        cmocka_unit_test(test_a_node_accuses_no_member_after_a_sleep),
         cmocka_unit_test(test_a_sleep_is_no_round_trip),
-        cmocka_unit_test(test_leave_is_told_at_once),
+        cmocka_unit_test(test_a_leave_is_announced_at_once),
         cmocka_unit_test(test_a_partition_heals_by_itself),
-        cmocka_unit_test(test_seeds_are_tried_for_ever),
-        cmocka_unit_test(test_a_peer_that_is_not_heard_is_not_drawn),
+        cmocka_unit_test(test_seeds_are_retried_for_ever),
+        cmocka_unit_test(test_an_unheard_peer_is_not_chosen_at_random),
         cmocka_unit_test(test_a_restart_begins_a_new_stream),
-        cmocka_unit_test(test_a_clock_that_went_back_takes_what_peers_remember),
-        cmocka_unit_test(test_a_new_life_is_dialled_by_those_with_old_keys),
-        cmocka_unit_test(test_two_lives_never_take_the_same_epoch),
-        cmocka_unit_test(test_two_nodes_of_one_name_do_not_flood_the_cluster),
+        cmocka_unit_test(test_a_node_with_a_late_clock_raises_its_epoch),
+        cmocka_unit_test(test_peers_with_old_keys_dial_a_restarted_node),
+        cmocka_unit_test(test_two_restarts_never_take_the_same_epoch),
+        cmocka_unit_test(test_a_duplicate_name_does_not_flood_the_cluster),
         cmocka_unit_test(test_metadata_reaches_all),
         cmocka_unit_test(test_the_dead_are_forgotten),
-        cmocka_unit_test(test_a_peer_that_roams_is_followed),
-        cmocka_unit_test(test_a_cold_start_and_a_death_make_no_storm),
+        cmocka_unit_test(test_a_roaming_peer_is_followed),
+        cmocka_unit_test(test_a_cold_start_and_a_death_cost_few_packets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

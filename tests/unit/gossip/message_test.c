@@ -155,7 +155,7 @@ static void test_each_length_arrives_once(void **state)
     }
 }
 
-static void test_only_what_is_missing_is_sent_again(void **state)
+static void test_only_missing_parts_are_resent(void **state)
 {
     (void)state;
     start(1 << 20, 0.1);
@@ -171,7 +171,7 @@ static void test_only_what_is_missing_is_sent_again(void **state)
     stop();
 }
 
-static void test_a_message_without_progress_is_given_up_at_both_ends(void **state)
+static void test_a_stalled_message_is_dropped_at_both_ends(void **state)
 {
     (void)state;
     start(1 << 20, 0);
@@ -191,7 +191,7 @@ static void test_a_message_without_progress_is_given_up_at_both_ends(void **stat
 
 /* A peer that asks for the same part for ever, or sends a part now and then, occupies no memory for
  * ever. */
-static void test_a_message_ends_whatever_the_peer_says(void **state)
+static void test_a_misbehaving_peer_cannot_prolong_a_message(void **state)
 {
     (void)state;
     static const char filler[GOSSIP_PART_BYTES];
@@ -240,7 +240,7 @@ static void test_memory_is_bounded(void **state)
     stop();
 }
 
-static void test_what_was_delivered_is_not_delivered_again(void **state)
+static void test_a_message_is_delivered_only_once(void **state)
 {
     (void)state;
     start(1 << 20, 0);
@@ -275,11 +275,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_length_arrives_once),
-        cmocka_unit_test(test_only_what_is_missing_is_sent_again),
-        cmocka_unit_test(test_a_message_without_progress_is_given_up_at_both_ends),
-        cmocka_unit_test(test_a_message_ends_whatever_the_peer_says),
+        cmocka_unit_test(test_only_missing_parts_are_resent),
+        cmocka_unit_test(test_a_stalled_message_is_dropped_at_both_ends),
+        cmocka_unit_test(test_a_misbehaving_peer_cannot_prolong_a_message),
         cmocka_unit_test(test_memory_is_bounded),
-        cmocka_unit_test(test_what_was_delivered_is_not_delivered_again),
+        cmocka_unit_test(test_a_message_is_delivered_only_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,7 +70,7 @@ static void test_watchers_are_mutual_and_few(void **state)
     }
 }
 
-static void test_deaths_are_known_within_three_seconds(void **state)
+static void test_deaths_are_detected_within_three_seconds(void **state)
 {
     (void)state;
     static const struct {
@@ -89,7 +89,7 @@ static void test_deaths_are_known_within_three_seconds(void **state)
 
 /* All watchers of a node die with it. Half of their neighbours' own watchers are silent then, so
  * the neighbours look at all members. */
-static void test_a_node_that_dies_with_its_watchers(void **state)
+static void test_a_node_dying_with_its_watchers_is_detected(void **state)
 {
     (void)state;
     for (unsigned half = 0; half < 2; half++) {
@@ -120,7 +120,7 @@ static bool half_cannot_hear_5(void *context, unsigned from, unsigned to, const 
     return from == 5 && is_near_5[to];
 }
 
-static void test_watchers_that_are_cut_off(void **state)
+static void test_cut_off_watchers_accuse_no_node(void **state)
 {
     (void)state;
     struct net *net = meshed(32, 90);
@@ -147,7 +147,7 @@ static bool halves(void *context, unsigned from, unsigned to, const uint8_t *byt
     return from % 2 != to % 2;
 }
 
-static void test_a_partition_is_seen_and_heals(void **state)
+static void test_a_partition_is_detected_and_heals(void **state)
 {
     (void)state;
     struct net *net = meshed(32, 91);
@@ -198,7 +198,7 @@ static void lost_tail_heals(struct net *net, uint64_t within_us)
 
 /* The last delta of a far author is lost, and so is the announcement. The neighbours' vectors show
  * the gap, well before the author's turn comes to send a keep-alive. */
-static void test_a_lost_tail_of_a_far_author(void **state)
+static void test_the_lost_last_delta_of_a_far_node_is_repaired(void **state)
 {
     (void)state;
     struct net *net = meshed(32, 92);
@@ -219,7 +219,7 @@ static unsigned index_of(const struct net *net, uint64_t node)
 
 /* With many members, a vector takes two packets, and the author is in the second packet. No other
  * packet shows the gap: the author's own keep-alives are lost for good. */
-static void test_a_lost_tail_behind_the_first_packet(void **state)
+static void test_a_gap_in_a_vectors_second_packet_is_repaired(void **state)
 {
     (void)state;
     enum { MEMBERS = 84, ENTRY = 8 + 6 + 1 }; /* the least bytes of a member in a vector */
@@ -239,12 +239,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_watchers_are_mutual_and_few),
-        cmocka_unit_test(test_deaths_are_known_within_three_seconds),
-        cmocka_unit_test(test_a_node_that_dies_with_its_watchers),
-        cmocka_unit_test(test_watchers_that_are_cut_off),
-        cmocka_unit_test(test_a_partition_is_seen_and_heals),
-        cmocka_unit_test(test_a_lost_tail_of_a_far_author),
-        cmocka_unit_test(test_a_lost_tail_behind_the_first_packet),
+        cmocka_unit_test(test_deaths_are_detected_within_three_seconds),
+        cmocka_unit_test(test_a_node_dying_with_its_watchers_is_detected),
+        cmocka_unit_test(test_cut_off_watchers_accuse_no_node),
+        cmocka_unit_test(test_a_partition_is_detected_and_heals),
+        cmocka_unit_test(test_the_lost_last_delta_of_a_far_node_is_repaired),
+        cmocka_unit_test(test_a_gap_in_a_vectors_second_packet_is_repaired),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 
 enum { NOW = 1000 };
 
-static void test_only_rising(void **state)
+static void test_only_rising_stamps_are_accepted(void **state)
 {
     (void)state;
     struct gossip_stamps *s = calloc(1, sizeof *s);
@@ -44,7 +44,7 @@ static void test_eviction(void **state)
 
 /* A hello of an earlier life with the clock an hour ahead is replayed to a newly started router.
  * The node's clock is right again by now: for an hour the node got no answer. */
-static void test_an_earlier_life_begins_where_no_session_followed(void **state)
+static void test_an_earlier_epoch_is_accepted_without_a_session(void **state)
 {
     (void)state;
     struct gossip_stamps *s = calloc(1, sizeof *s);
@@ -68,7 +68,7 @@ static void test_an_earlier_life_begins_where_no_session_followed(void **state)
 
 /* A router with the clock ahead stays away until the others have forgotten it, and comes back with
  * the cluster's time. No member answered or called it (simulation, long, 695290055). */
-static void test_an_earlier_life_begins_of_one_that_was_forgotten(void **state)
+static void test_an_earlier_epoch_of_a_forgotten_node_is_accepted(void **state)
 {
     (void)state;
     struct gossip_stamps *s = calloc(1, sizeof *s);
@@ -83,7 +83,7 @@ static void test_an_earlier_life_begins_of_one_that_was_forgotten(void **state)
     free(s);
 }
 
-static void test_next(void **state)
+static void test_the_next_stamp_rises(void **state)
 {
     (void)state;
     assert_int_equal(gossip_stamp_next(0, 5), 5000);
@@ -95,11 +95,11 @@ static void test_next(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_only_rising),
+        cmocka_unit_test(test_only_rising_stamps_are_accepted),
         cmocka_unit_test(test_eviction),
-        cmocka_unit_test(test_an_earlier_life_begins_where_no_session_followed),
-        cmocka_unit_test(test_an_earlier_life_begins_of_one_that_was_forgotten),
-        cmocka_unit_test(test_next),
+        cmocka_unit_test(test_an_earlier_epoch_is_accepted_without_a_session),
+        cmocka_unit_test(test_an_earlier_epoch_of_a_forgotten_node_is_accepted),
+        cmocka_unit_test(test_the_next_stamp_rises),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

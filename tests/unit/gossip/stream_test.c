@@ -3,7 +3,7 @@
 #include "base/prng.h"
 #include "gossip/stream.h"
 
-static void test_holes_open_and_close(void **state)
+static void test_gaps_open_and_close(void **state)
 {
     (void)state;
     struct gossip_stream s;
@@ -28,7 +28,7 @@ static void test_holes_open_and_close(void **state)
     gossip_stream_check(&s);
 }
 
-static void test_too_many_holes_are_put_off(void **state)
+static void test_deltas_beyond_the_gap_limit_are_postponed(void **state)
 {
     (void)state;
     struct gossip_stream s;
@@ -94,8 +94,8 @@ static void test_against_a_set(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_holes_open_and_close),
-        cmocka_unit_test(test_too_many_holes_are_put_off),
+        cmocka_unit_test(test_gaps_open_and_close),
+        cmocka_unit_test(test_deltas_beyond_the_gap_limit_are_postponed),
         cmocka_unit_test(test_against_a_set),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

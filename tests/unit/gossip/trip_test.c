@@ -5,7 +5,7 @@
 
 enum { MS = 1000 };
 
-static void test_the_wait_follows_what_is_measured(void **state)
+static void test_the_timeout_follows_measured_round_trips(void **state)
 {
     (void)state;
     struct gossip_trip t = {0};
@@ -26,7 +26,7 @@ static void test_the_wait_follows_what_is_measured(void **state)
     assert_true(t.smooth_us > 0);
 }
 
-static void test_a_handshake_counts_until_there_is_better(void **state)
+static void test_a_handshake_is_the_first_round_trip_estimate(void **state)
 {
     (void)state;
     struct gossip_trip t = {0};
@@ -42,7 +42,7 @@ static void test_a_handshake_counts_until_there_is_better(void **state)
     assert_int_equal(t.smooth_us, 1 * MS);
 }
 
-static void test_the_jitter_of_a_short_way_is_the_machines(void **state)
+static void test_jitter_is_bounded_by_the_round_trip(void **state)
 {
     (void)state;
     struct gossip_trip t = {.smooth_us = 400, .var_us = 10 * MS};
@@ -52,9 +52,9 @@ static void test_the_jitter_of_a_short_way_is_the_machines(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_wait_follows_what_is_measured),
-        cmocka_unit_test(test_a_handshake_counts_until_there_is_better),
-        cmocka_unit_test(test_the_jitter_of_a_short_way_is_the_machines),
+        cmocka_unit_test(test_the_timeout_follows_measured_round_trips),
+        cmocka_unit_test(test_a_handshake_is_the_first_round_trip_estimate),
+        cmocka_unit_test(test_jitter_is_bounded_by_the_round_trip),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,7 +46,7 @@ static void the_greatest_common_version_is_spoken(void **state)
     net_finish(net);
 }
 
-static void one_that_is_not_understood_is_a_member_and_no_more(void **state)
+static void a_node_of_an_unknown_version_is_only_a_member(void **state)
 {
     (void)state;
     const struct gossip_versions speaks[] = {{1, 1}, {1, 2}, {3, 3}};
@@ -114,7 +114,7 @@ static void send_all(struct net *net, unsigned from, unsigned to, struct slice f
 
 /* No packet in an unknown version counts against the sender. Nor does a frame of an unknown type
  * from a peer with a known version. */
-static void what_a_stranger_to_the_version_sends_is_skipped(void **state)
+static void packets_of_an_unknown_version_are_skipped(void **state)
 {
     (void)state;
     const struct gossip_versions speaks[] = {{1, 1}, {1, 1}, {2, 2}};
@@ -141,8 +141,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_greatest_common_version_is_spoken),
-        cmocka_unit_test(one_that_is_not_understood_is_a_member_and_no_more),
-        cmocka_unit_test(what_a_stranger_to_the_version_sends_is_skipped),
+        cmocka_unit_test(a_node_of_an_unknown_version_is_only_a_member),
+        cmocka_unit_test(packets_of_an_unknown_version_are_skipped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

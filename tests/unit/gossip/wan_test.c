@@ -36,7 +36,7 @@ static uint64_t gaps_of(const struct net *net)
 
 /* The wait before a part is sent again was capped at 200 ms: with such a round trip three of four
  * parts were repeats. */
-static void test_no_part_is_repeated_without_loss(void **state)
+static void test_no_part_is_resent_without_loss(void **state)
 {
     (void)state;
     static const uint64_t ways_us[] = {100 * MS, 150 * MS, 400 * MS};
@@ -94,7 +94,7 @@ static void test_deltas_are_repaired_once(void **state)
 }
 
 /* On a long way the last number is not announced if the next delta soon carries the same number. */
-static void test_a_tail_waits_for_the_next_delta(void **state)
+static void test_last_numbers_are_not_announced_before_a_soon_delta(void **state)
 {
     (void)state;
     uint64_t alive[2];
@@ -112,7 +112,7 @@ static void test_a_tail_waits_for_the_next_delta(void **state)
     assert_true(alive[1] < 60);
 }
 
-static void test_nobody_is_suspected_on_a_long_way(void **state)
+static void test_no_node_is_suspected_over_a_long_round_trip(void **state)
 {
     (void)state;
     struct net *net = far_apart(16, 47, 150 * MS);
@@ -130,11 +130,11 @@ static void test_nobody_is_suspected_on_a_long_way(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_part_is_repeated_without_loss),
+        cmocka_unit_test(test_no_part_is_resent_without_loss),
         cmocka_unit_test(test_messages_arrive_in_spite_of_loss),
         cmocka_unit_test(test_deltas_are_repaired_once),
-        cmocka_unit_test(test_a_tail_waits_for_the_next_delta),
-        cmocka_unit_test(test_nobody_is_suspected_on_a_long_way),
+        cmocka_unit_test(test_last_numbers_are_not_announced_before_a_soon_delta),
+        cmocka_unit_test(test_no_node_is_suspected_over_a_long_round_trip),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -134,7 +134,7 @@ static void trimmed(const char *url, const char *wanted, bool was_signed)
     assert_int_equal(is_signed, was_signed);
 }
 
-static void what_is_trimmed(void **state)
+static void signatures_are_trimmed_from_urls(void **state)
 {
     (void)state;
     trimmed("https://h/p?a=1&X-Goog-Signature=2&b=3", "https://h/p?a=1&b=3", true);
@@ -235,7 +235,7 @@ static void renderings(void **state)
 }
 
 /* A first text found to be too long for a block is complete, whichever piece shows the length. */
-static void a_first_text_of_any_length(void **state)
+static void a_first_text_may_have_any_length(void **state)
 {
     (void)state;
     static const char *const forms[] = {
@@ -366,10 +366,10 @@ int main(void)
         cmocka_unit_test(claude_codes_header),
         cmocka_unit_test(nulls),
         cmocka_unit_test(signed_urls),
-        cmocka_unit_test(what_is_trimmed),
+        cmocka_unit_test(signatures_are_trimmed_from_urls),
         cmocka_unit_test(arguments),
         cmocka_unit_test(renderings),
-        cmocka_unit_test(a_first_text_of_any_length),
+        cmocka_unit_test(a_first_text_may_have_any_length),
         cmocka_unit_test(turns_of_a_conversation),
         cmocka_unit_test(late_system_messages),
     };

@@ -210,7 +210,7 @@ static void the_largest_size(void **state)
     assert_false(c.done);
 }
 
-static void written_is_read(void **state)
+static void written_chunks_are_read_back(void **state)
 {
     (void)state;
     static const uint64_t sizes[] = {1, 9, 10, 15, 16, 255, 256, 65535, 65536, UINT64_MAX};
@@ -225,7 +225,7 @@ static void written_is_read(void **state)
 
 /* After using only part of the data, a reader returns the rest, in the middle or at the end of a
  * chunk. */
-static void what_is_given_back_comes_again(void **state)
+static void returned_bytes_are_read_again(void **state)
 {
     (void)state;
     static const char text[] = "5\r\nhello\r\n6\r\n world\r\n0\r\nx: y\r\n\r\n";
@@ -254,10 +254,10 @@ static void what_is_given_back_comes_again(void **state)
 int main(void)
 {
     static struct CMUnitTest tests[128] = {
-        cmocka_unit_test(what_is_given_back_comes_again),
+        cmocka_unit_test(returned_bytes_are_read_again),
         cmocka_unit_test(limits),
         cmocka_unit_test(the_largest_size),
-        cmocka_unit_test(written_is_read),
+        cmocka_unit_test(written_chunks_are_read_back),
     };
     size_t n = 4;
     for (size_t i = 0; i < ARRAY_LEN(good); i++)

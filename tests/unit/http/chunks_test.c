@@ -101,7 +101,7 @@ static void namespaces_share_nothing(void **state)
     assert_true(covered(&one, &two) == 0);
 }
 
-static void a_document_is_the_same_in_a_message_of_its_own(void **state)
+static void a_document_has_equal_chunks_in_any_message(void **state)
 {
     (void)state;
     static struct chain one, two;
@@ -116,7 +116,7 @@ static void a_document_is_the_same_in_a_message_of_its_own(void **state)
     assert_true(covered(&one, &two) == 1);
 }
 
-static void it_does_not_matter_how_a_body_was_cut(void **state)
+static void chunks_do_not_depend_on_the_bodys_segments(void **state)
 {
     (void)state;
     static struct chain whole, pieces;
@@ -137,7 +137,7 @@ static void it_does_not_matter_how_a_body_was_cut(void **state)
 }
 
 /* Text without any natural cut becomes the longest chunks. */
-static void cuts_keep_their_bounds(void **state)
+static void chunk_sizes_are_bounded(void **state)
 {
     (void)state;
     static char same[2 * HTTP_CHUNK_BYTES_MAX];
@@ -159,9 +159,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(documents_in_any_order_share_their_chunks),
         cmocka_unit_test(namespaces_share_nothing),
-        cmocka_unit_test(a_document_is_the_same_in_a_message_of_its_own),
-        cmocka_unit_test(it_does_not_matter_how_a_body_was_cut),
-        cmocka_unit_test(cuts_keep_their_bounds),
+        cmocka_unit_test(a_document_has_equal_chunks_in_any_message),
+        cmocka_unit_test(chunks_do_not_depend_on_the_bodys_segments),
+        cmocka_unit_test(chunk_sizes_are_bounded),
     };
     return cmocka_run_group_tests_name("http/chunks", tests, setup, NULL);
 }

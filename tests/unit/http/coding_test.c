@@ -76,7 +76,7 @@ static size_t prose(size_t len)
     return len;
 }
 
-static void bodies_come_out_as_they_were(void **state)
+static void bodies_are_decoded_unchanged(void **state)
 {
     (void)state;
     static const size_t lengths[] = {0, 1, 100, 32 * 1024, 300000};
@@ -93,7 +93,7 @@ static void bodies_come_out_as_they_were(void **state)
     }
 }
 
-static void several_members_are_one_body(void **state)
+static void several_members_form_a_single_body(void **state)
 {
     (void)state;
     for (size_t c = 0; c < 2; c++) {
@@ -116,7 +116,7 @@ static void several_members_are_one_body(void **state)
     assert_int_equal(made, 3);
 }
 
-static void what_is_cut_or_followed_is_malformed(void **state)
+static void truncated_or_trailing_bytes_are_malformed(void **state)
 {
     (void)state;
     for (size_t c = 0; c < 2; c++) {
@@ -206,7 +206,7 @@ static void a_window_is_bounded(void **state)
     assert_int_equal(decode(HTTP_CODING_ZSTD, 9, ROOM, ROOM, &made), ERR_RANGE);
 }
 
-static void codings_are_named(void **state)
+static void content_encodings_are_recognised(void **state)
 {
     (void)state;
     static const struct {
@@ -238,14 +238,14 @@ static void codings_are_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bodies_come_out_as_they_were),
-        cmocka_unit_test(several_members_are_one_body),
-        cmocka_unit_test(what_is_cut_or_followed_is_malformed),
+        cmocka_unit_test(bodies_are_decoded_unchanged),
+        cmocka_unit_test(several_members_form_a_single_body),
+        cmocka_unit_test(truncated_or_trailing_bytes_are_malformed),
         cmocka_unit_test(pieces_do_not_change_the_verdict),
         cmocka_unit_test(a_bomb_is_stopped_early),
         cmocka_unit_test(nothing_is_an_empty_answer),
         cmocka_unit_test(a_window_is_bounded),
-        cmocka_unit_test(codings_are_named),
+        cmocka_unit_test(content_encodings_are_recognised),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,7 +59,7 @@ static void members_of_a_body(void **state)
         }
 }
 
-static void whatever_is_said_again(void **state)
+static void repeated_fields_are_found(void **state)
 {
     (void)state;
     check("{\"kv_transfer_params\":{\"a\":1},\"kv_transfer_params\":null}", "kv_transfer_params");
@@ -71,7 +71,7 @@ static void whatever_is_said_again(void **state)
 
 /* In a prompt, a tool's schema, metadata or a value, the same words mean nothing to an engine.
  * Ranks, priorities and sessions have their own rules. */
-static void what_is_no_engine_field(void **state)
+static void similar_names_are_no_engine_fields(void **state)
 {
     (void)state;
     static const char *const bodies[] = {
@@ -126,7 +126,7 @@ static void headers(void **state)
 
 /* Bodies unreadable to the skimmer go to the engine, unless a more tolerant reader may find a
  * field, wherever the body is cut into segments. */
-static void bodies_that_could_not_be_read(void **state)
+static void unreadable_bodies_are_searched_for_engine_fields(void **state)
 {
     (void)state;
     static const struct {
@@ -185,11 +185,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(members_of_a_body),
-        cmocka_unit_test(whatever_is_said_again),
-        cmocka_unit_test(what_is_no_engine_field),
+        cmocka_unit_test(repeated_fields_are_found),
+        cmocka_unit_test(similar_names_are_no_engine_fields),
         cmocka_unit_test(ids_of_requests),
         cmocka_unit_test(headers),
-        cmocka_unit_test(bodies_that_could_not_be_read),
+        cmocka_unit_test(unreadable_bodies_are_searched_for_engine_fields),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -21,7 +21,7 @@ static void event(const struct http_error *error, const char *want)
     buf_free(&out);
 }
 
-static void of_each_api(void **state)
+static void each_api_has_its_own_error_body(void **state)
 {
     (void)state;
     struct http_error e = {.message = SLICE("a \"b\"\n"),
@@ -119,7 +119,7 @@ static void anthropic_types(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_each_api),
+        cmocka_unit_test(each_api_has_its_own_error_body),
         cmocka_unit_test(openai_types),
         cmocka_unit_test(anthropic_types),
     };

@@ -47,7 +47,7 @@ static void the_preamble_ends_at_a_token_an_error_or_the_end(void **state)
         assert_int_equal(http_events_preamble(slice_of_cstr(cases[i].text)), cases[i].preamble);
 }
 
-static void lines_of_data(void **state)
+static void data_lines_are_found(void **state)
 {
     (void)state;
     struct slice rest =
@@ -63,7 +63,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lengths),
         cmocka_unit_test(the_preamble_ends_at_a_token_an_error_or_the_end),
-        cmocka_unit_test(lines_of_data),
+        cmocka_unit_test(data_lines_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

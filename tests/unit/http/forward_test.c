@@ -70,7 +70,7 @@ static void hop_by_hop_request(void **state)
 }
 
 /* Each line of Connection names hop-by-hop fields, not only the first. */
-static void several_lines_of_connection(void **state)
+static void every_connection_line_names_hop_by_hop_fields(void **state)
 {
     (void)state;
     check_request("GET / HTTP/1.1\r\nHost: a\r\nConnection: x-a\r\nX-A: 1\r\nX-B: 1\r\n"
@@ -78,7 +78,7 @@ static void several_lines_of_connection(void **state)
                   &as_is, "GET / HTTP/1.1\r\nHost: a\r\nX-C: 1\r\n\r\n");
 }
 
-static void connection_cannot_strip_what_counts(void **state)
+static void connection_cannot_strip_important_fields(void **state)
 {
     (void)state;
     check_request("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nAuthorization: b\r\n"
@@ -324,7 +324,7 @@ static uint64_t draw(uint64_t *seed, uint64_t below)
 }
 
 /* The forwarded head has the same end-to-end fields in the same order, and no hop-by-hop field. */
-static void random_heads_keep_their_fields(void **state)
+static void random_heads_keep_end_to_end_fields(void **state)
 {
     (void)state;
     static const struct {
@@ -395,7 +395,7 @@ static void the_host_of_a_head_is_changed(void **state)
     assert_slice_equal(http_head_get(&head, HTTP_HOST), "a");
 }
 
-static void a_field_is_set_in_a_head_that_is_written(void **state)
+static void a_field_is_set_in_a_written_head(void **state)
 {
     (void)state;
     buf_clear(&out);
@@ -413,7 +413,7 @@ static void a_field_is_set_in_a_head_that_is_written(void **state)
                        "POST /rank: HTTP/1.1\r\nHost: a\r\nB: c\r\nranks: 3\r\n\r\n");
 }
 
-static void a_length_that_finds_no_room_leaves_the_head(void **state)
+static void a_length_too_long_leaves_the_head_unchanged(void **state)
 {
     (void)state;
     struct slice before = SLICE("POST / HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -428,11 +428,11 @@ static void a_length_that_finds_no_room_leaves_the_head(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_length_that_finds_no_room_leaves_the_head),
+        cmocka_unit_test(a_length_too_long_leaves_the_head_unchanged),
         cmocka_unit_test(nothing_to_drop),
         cmocka_unit_test(hop_by_hop_request),
-        cmocka_unit_test(several_lines_of_connection),
-        cmocka_unit_test(connection_cannot_strip_what_counts),
+        cmocka_unit_test(every_connection_line_names_hop_by_hop_fields),
+        cmocka_unit_test(connection_cannot_strip_important_fields),
         cmocka_unit_test(length_instead_of_chunks),
         cmocka_unit_test(hosts),
         cmocka_unit_test(forwarding_fields),
@@ -443,9 +443,9 @@ int main(void)
         cmocka_unit_test(responses_without_body),
         cmocka_unit_test(framing_for_a_client),
         cmocka_unit_test(full_buffer_is_left_alone),
-        cmocka_unit_test(random_heads_keep_their_fields),
+        cmocka_unit_test(random_heads_keep_end_to_end_fields),
         cmocka_unit_test(the_host_of_a_head_is_changed),
-        cmocka_unit_test(a_field_is_set_in_a_head_that_is_written),
+        cmocka_unit_test(a_field_is_set_in_a_written_head),
     };
     return cmocka_run_group_tests_name("http/forward", tests, setup, teardown);
 }

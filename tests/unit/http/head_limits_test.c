@@ -88,7 +88,7 @@ static void progress_is_linear_and_exact(void **state)
     assert_int_equal(head.bytes, len);
 }
 
-static void progress_sees_a_bare_lf(void **state)
+static void progress_counts_a_bare_lf(void **state)
 {
     (void)state;
     struct slice text =
@@ -147,7 +147,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(limits_bite_at_once),
         cmocka_unit_test(progress_is_linear_and_exact),
-        cmocka_unit_test(progress_sees_a_bare_lf),
+        cmocka_unit_test(progress_counts_a_bare_lf),
         cmocka_unit_test(progress_ends_at_the_limit),
         cmocka_unit_test(random_requests_split_anywhere),
     };

@@ -156,7 +156,7 @@ static void test_events_for_ids_alone_are_left_out(void **state)
 }
 
 /* An engine may send anything: bytes pass unchanged if cutting is not safe. */
-static void test_what_is_not_ids_passes(void **state)
+static void test_other_values_pass_unchanged(void **state)
 {
     (void)state;
     static const char *const values[] = {"[1,2,\"3\"]", "[1,-2]", "[1,2.0]",       "[1e3]",
@@ -199,7 +199,7 @@ static void test_what_is_not_ids_passes(void **state)
 }
 
 /* A stream unlike vLLM's is not delayed until the end. */
-static void test_lines_that_end_with_cr_pass_at_once(void **state)
+static void test_lines_ending_with_cr_pass_at_once(void **state)
 {
     (void)state;
     struct http_ids_cut c;
@@ -261,8 +261,8 @@ int main(void)
         cmocka_unit_test(test_whole_answers),
         cmocka_unit_test(test_streams),
         cmocka_unit_test(test_events_for_ids_alone_are_left_out),
-        cmocka_unit_test(test_what_is_not_ids_passes),
-        cmocka_unit_test(test_lines_that_end_with_cr_pass_at_once),
+        cmocka_unit_test(test_other_values_pass_unchanged),
+        cmocka_unit_test(test_lines_ending_with_cr_pass_at_once),
         cmocka_unit_test(test_long_answers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

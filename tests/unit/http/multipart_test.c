@@ -44,7 +44,7 @@ static void expect(size_t first, const char *text, size_t middle, const char *ta
     segment_pool_free(&pool);
 }
 
-static void test_wherever_the_field_lies(void **state)
+static void test_the_field_is_found_anywhere(void **state)
 {
     (void)state;
     size_t len = sizeof FIELD("m") - 1;
@@ -53,7 +53,7 @@ static void test_wherever_the_field_lies(void **state)
     expect(0, "", 4, FIELD("behind the file"), "behind the file");
 }
 
-static void test_none(void **state)
+static void test_a_missing_field_is_not_found(void **state)
 {
     (void)state;
     expect(10, "no field", 2, "here", "");
@@ -64,8 +64,8 @@ static void test_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_wherever_the_field_lies),
-        cmocka_unit_test(test_none),
+        cmocka_unit_test(test_the_field_is_found_anywhere),
+        cmocka_unit_test(test_a_missing_field_is_not_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

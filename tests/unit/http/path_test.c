@@ -82,7 +82,7 @@ static void known_paths(void **state)
 
 /* Replicas may serve different models. A model's name must be read, or the request goes to an
  * engine without the model. */
-static void paths_that_name_a_model(void **state)
+static void the_model_is_read_on_these_paths(void **state)
 {
     (void)state;
     static const char *const paths[] = {"/detokenize",
@@ -118,7 +118,7 @@ static void ids(void **state)
 
 /* An engine may be behind a root path. Computing requests and stored responses are recognised there
  * too: owners and limits of keys apply. */
-static void known_paths_behind_a_prefix(void **state)
+static void known_paths_are_recognised_behind_a_prefix(void **state)
 {
     (void)state;
     static const struct {
@@ -173,7 +173,7 @@ static void known_paths_behind_a_prefix(void **state)
 }
 
 /* After a success on these paths an engine's cache is empty. */
-static void paths_that_reset_a_cache(void **state)
+static void cache_resetting_paths_are_recognised(void **state)
 {
     (void)state;
     static const char *const resets[] = {
@@ -402,10 +402,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_paths),
-        cmocka_unit_test(paths_that_name_a_model),
+        cmocka_unit_test(the_model_is_read_on_these_paths),
         cmocka_unit_test(ids),
-        cmocka_unit_test(known_paths_behind_a_prefix),
-        cmocka_unit_test(paths_that_reset_a_cache),
+        cmocka_unit_test(known_paths_are_recognised_behind_a_prefix),
+        cmocka_unit_test(cache_resetting_paths_are_recognised),
         cmocka_unit_test(a_slash_at_the_end_changes_nothing),
         cmocka_unit_test(wrong_methods),
         cmocka_unit_test(control_paths),

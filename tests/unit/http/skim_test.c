@@ -67,7 +67,7 @@ static void namespaces(void **state)
     assert_true(chain_equal(&other, &chains[0]));
 }
 
-static void growth(void **state)
+static void a_growing_conversation_extends_its_chain(void **state)
 {
     (void)state;
     fill_texts();
@@ -271,7 +271,7 @@ static void apis(void **state)
 }
 
 /* Engines take more than true for true: only a certain false counts as false. */
-static void given(void **state)
+static void only_a_certain_false_counts_as_false(void **state)
 {
     (void)state;
     static const struct {
@@ -298,7 +298,7 @@ static void given(void **state)
 }
 
 /* The place of the model's name, including the quotes, at any cut of the body. */
-static void where_the_model_stands(void **state)
+static void the_models_position_is_recorded(void **state)
 {
     (void)state;
     static const struct {
@@ -324,7 +324,7 @@ static void where_the_model_stands(void **state)
 }
 
 /* A prompt for an alias has the chain of the model behind the alias. */
-static void another_model_is_set(void **state)
+static void an_alias_is_replaced_by_its_model(void **state)
 {
     (void)state;
     struct chain wanted;
@@ -386,7 +386,7 @@ static void not_understood(void **state)
 
 /* Media are counted by kind, and text by byte values; strings of tools and roles are not
  * counted. */
-static void what_a_prompt_is_made_of(void **state)
+static void the_contents_of_a_prompt_are_counted(void **state)
 {
     (void)state;
     static struct chain chain;
@@ -444,17 +444,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(namespaces),
-        cmocka_unit_test(growth),
+        cmocka_unit_test(a_growing_conversation_extends_its_chain),
         cmocka_unit_test(forms),
         cmocka_unit_test(token_ids),
         cmocka_unit_test(fields),
         cmocka_unit_test(apis),
-        cmocka_unit_test(given),
-        cmocka_unit_test(where_the_model_stands),
-        cmocka_unit_test(another_model_is_set),
+        cmocka_unit_test(only_a_certain_false_counts_as_false),
+        cmocka_unit_test(the_models_position_is_recorded),
+        cmocka_unit_test(an_alias_is_replaced_by_its_model),
         cmocka_unit_test(long_fields),
         cmocka_unit_test(not_understood),
-        cmocka_unit_test(what_a_prompt_is_made_of),
+        cmocka_unit_test(the_contents_of_a_prompt_are_counted),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

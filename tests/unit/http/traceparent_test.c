@@ -14,7 +14,7 @@ static bool parse(const char *text, struct http_traceparent *out)
     return http_traceparent_parse(slice_of_cstr(text), out);
 }
 
-static void what_is_valid(void **state)
+static void valid_headers_are_read(void **state)
 {
     (void)state;
     static const struct {
@@ -38,7 +38,7 @@ static void what_is_valid(void **state)
 }
 
 /* Cases of the W3C's test suite. */
-static void what_is_not(void **state)
+static void invalid_headers_are_refused(void **state)
 {
     (void)state;
     static const char *const rows[] = {
@@ -78,7 +78,7 @@ static bool find(const char *fields, struct http_traceparent *out)
     return http_traceparent_find(&head, out);
 }
 
-static void of_a_request(void **state)
+static void a_request_has_at_most_a_single_header(void **state)
 {
     (void)state;
     struct http_traceparent t;
@@ -90,7 +90,7 @@ static void of_a_request(void **state)
                       &t));
 }
 
-static void written_and_aimed(void **state)
+static void a_written_header_keeps_trace_and_sampling(void **state)
 {
     (void)state;
     struct http_traceparent t;
@@ -111,10 +111,10 @@ static void written_and_aimed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_valid),
-        cmocka_unit_test(what_is_not),
-        cmocka_unit_test(of_a_request),
-        cmocka_unit_test(written_and_aimed),
+        cmocka_unit_test(valid_headers_are_read),
+        cmocka_unit_test(invalid_headers_are_refused),
+        cmocka_unit_test(a_request_has_at_most_a_single_header),
+        cmocka_unit_test(a_written_header_keeps_trace_and_sampling),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,7 +59,7 @@ static void cut(const char *stream, uint64_t most, uint64_t seed, struct buf *ou
     http_usage_cut_free(&c);
 }
 
-static void only_usage_goes(void **state)
+static void only_usage_is_removed(void **state)
 {
     (void)state;
     static const struct {
@@ -112,7 +112,7 @@ static void only_usage_goes(void **state)
 
 /* A tool call, kept back by the engine's parser, comes as a single event of any length. A read may
  * bring the end of an event and 64 KiB of other events. Neither ends the cutting. */
-static void after_long_events_too(void **state)
+static void usage_is_removed_after_long_events(void **state)
 {
     (void)state;
     static char stream[400000], wanted[400000];
@@ -197,7 +197,7 @@ static void the_end_of_a_choice_waits(void **state)
 }
 
 /* Output stays in place while the same piece brings the beginning of more usage. */
-static void usage_behind_an_end_that_went_is_cut_too(void **state)
+static void usage_after_a_sent_end_is_removed(void **state)
 {
     (void)state;
     struct http_usage_cut c;
@@ -219,7 +219,7 @@ static void usage_behind_an_end_that_went_is_cut_too(void **state)
 }
 
 /* Memory is bounded: bytes without an event pass in the end. */
-static void what_never_ends_passes(void **state)
+static void endless_events_pass(void **state)
 {
     (void)state;
     struct http_usage_cut c;
@@ -243,12 +243,12 @@ static void what_never_ends_passes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_usage_goes),
-        cmocka_unit_test(after_long_events_too),
+        cmocka_unit_test(only_usage_is_removed),
+        cmocka_unit_test(usage_is_removed_after_long_events),
         cmocka_unit_test(whole_events_do_not_wait),
         cmocka_unit_test(the_end_of_a_choice_waits),
-        cmocka_unit_test(usage_behind_an_end_that_went_is_cut_too),
-        cmocka_unit_test(what_never_ends_passes),
+        cmocka_unit_test(usage_after_a_sent_end_is_removed),
+        cmocka_unit_test(endless_events_pass),
     };
     return cmocka_run_group_tests_name("http/usage_cut", tests, NULL, NULL);
 }

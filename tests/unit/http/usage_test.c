@@ -260,7 +260,7 @@ static void figures_beyond_belief(void **state)
 
 /* Events are not read again if they differ from the event before only in the text: any change of
  * meaning must still be noticed. */
-static void events_of_a_known_shape(void **state)
+static void events_differing_only_in_text_are_not_reparsed(void **state)
 {
     (void)state;
     const struct wanted w = {-1, -1, -1, 5, true, false, "chatcmpl-b4"};
@@ -463,7 +463,7 @@ static void statuses_of_errors(void **state)
 
 /* Anthropic's messages and OpenAI's responses have no word for an abort. vLLM then leaves the stop
  * reason of a message empty, and calls a response cancelled; SGLang calls a response failed. */
-static void aborts_in_other_words(void **state)
+static void aborts_are_recognised_in_each_api(void **state)
 {
     (void)state;
     enum http_usage_form sse = HTTP_USAGE_SSE, json = HTTP_USAGE_JSON;
@@ -556,13 +556,13 @@ int main(void)
         cmocka_unit_test(sglang),
         cmocka_unit_test(framing),
         cmocka_unit_test(figures_beyond_belief),
-        cmocka_unit_test(events_of_a_known_shape),
+        cmocka_unit_test(events_differing_only_in_text_are_not_reparsed),
         cmocka_unit_test(bytes_of_text),
         cmocka_unit_test(ollama),
         cmocka_unit_test(ends_of_streams),
         cmocka_unit_test(ends_of_whole_answers),
         cmocka_unit_test(statuses_of_errors),
-        cmocka_unit_test(aborts_in_other_words),
+        cmocka_unit_test(aborts_are_recognised_in_each_api),
         cmocka_unit_test(tokens_of_media),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

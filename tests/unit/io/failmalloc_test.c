@@ -220,7 +220,7 @@ static void contexts_of_tls(void **state)
     print_message("%u allocations\n", failmalloc_some(contexts, RUNS));
 }
 
-static void files_that_change(void **state)
+static void changed_files_without_memory(void **state)
 {
     (void)state;
     print_message("%u allocations\n", failmalloc_some(reload, RUNS));
@@ -253,7 +253,7 @@ int main(void)
         return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(contexts_of_tls),
-        cmocka_unit_test(files_that_change),
+        cmocka_unit_test(changed_files_without_memory),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -60,7 +60,7 @@ static void fill(void)
     assert_int_equal(uv_udp_send(&first, &g->udp, &iov, 1, (struct sockaddr *)&at, NULL), 0);
 }
 
-static void what_waits_comes_in_its_order(void **state)
+static void queued_datagrams_are_sent_in_order(void **state)
 {
     (void)state;
     send_one(0); /* at once */
@@ -81,7 +81,7 @@ static void what_waits_comes_in_its_order(void **state)
     assert_int_equal(g->stats.send_errors + g->stats.send_dropped, 0);
 }
 
-static void beyond_the_limit_it_is_dropped(void **state)
+static void datagrams_beyond_the_limit_are_dropped(void **state)
 {
     (void)state;
     fill();
@@ -93,7 +93,7 @@ static void beyond_the_limit_it_is_dropped(void **state)
     assert_int_equal(g->queue_bytes, fit * LEN);
 }
 
-static void what_waits_at_the_end_is_let_go(void **state)
+static void queued_datagrams_are_freed_at_the_end(void **state)
 {
     (void)state;
     fill();
@@ -104,7 +104,7 @@ static void what_waits_at_the_end_is_let_go(void **state)
     assert_int_equal(g->stats.send_errors, 0);
 }
 
-static void what_cannot_be_sent_is_counted(void **state)
+static void send_errors_are_counted(void **state)
 {
     (void)state;
     struct gossip_address nowhere = to, other_kind = {.family = 6, .port = 7};
@@ -119,10 +119,10 @@ static void what_cannot_be_sent_is_counted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_waits_comes_in_its_order, setup, teardown),
-        cmocka_unit_test_setup_teardown(beyond_the_limit_it_is_dropped, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_waits_at_the_end_is_let_go, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_cannot_be_sent_is_counted, setup, teardown),
+        cmocka_unit_test_setup_teardown(queued_datagrams_are_sent_in_order, setup, teardown),
+        cmocka_unit_test_setup_teardown(datagrams_beyond_the_limit_are_dropped, setup, teardown),
+        cmocka_unit_test_setup_teardown(queued_datagrams_are_freed_at_the_end, setup, teardown),
+        cmocka_unit_test_setup_teardown(send_errors_are_counted, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@ static void a_key_is_one_line(void **state)
 }
 
 /* Contents with an end of the header line, or invalid in any header. */
-static void what_no_header_can_carry_is_refused(void **state)
+static void keys_invalid_in_a_header_are_refused(void **state)
 {
     (void)state;
     struct slice key;
@@ -53,7 +53,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_key_is_one_line),
-        cmocka_unit_test(what_no_header_can_carry_is_refused),
+        cmocka_unit_test(keys_invalid_in_a_header_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -158,7 +158,7 @@ static void until(const unsigned *count, unsigned least)
 
 /* libzmq does not report some failures, such as an unresolved name, or, as here, a peer that
  * accepts the connection and stays silent. */
-static void an_attempt_without_an_answer_is_made_anew(void **state)
+static void an_unanswered_connect_is_retried(void **state)
 {
     (void)state;
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -178,7 +178,7 @@ static void an_attempt_without_an_answer_is_made_anew(void **state)
 }
 
 /* No message is lost, and the feed does not end. */
-static void calls_that_are_interrupted_are_made_again(void **state)
+static void interrupted_calls_are_retried(void **state)
 {
     (void)state;
     void *engines = zmq_ctx_new(), *publisher = zmq_socket(engines, ZMQ_XPUB);
@@ -216,7 +216,7 @@ static void calls_that_are_interrupted_are_made_again(void **state)
 }
 
 /* An endless sender is read in parts, and other work has a turn between them. */
-static void a_turn_of_the_loop_reads_so_many_bytes(void **state)
+static void a_loop_iteration_reads_limited_bytes(void **state)
 {
     (void)state;
     const unsigned in_a_turn = (IO_KV_BYTES_AT_ONCE + FLOOD_BYTES - 1) / FLOOD_BYTES;
@@ -237,9 +237,9 @@ static void a_turn_of_the_loop_reads_so_many_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(calls_that_are_interrupted_are_made_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_turn_of_the_loop_reads_so_many_bytes, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_attempt_without_an_answer_is_made_anew, setup, teardown),
+        cmocka_unit_test_setup_teardown(interrupted_calls_are_retried, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_loop_iteration_reads_limited_bytes, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_unanswered_connect_is_retried, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -176,7 +176,7 @@ static void open_feed(struct slice topic)
     lives = 0;
 }
 
-static void test_messages_come_in_order(void **state)
+static void test_messages_arrive_in_order(void **state)
 {
     (void)state;
     unsigned many = 3 * IO_KV_AT_ONCE + 5;
@@ -192,7 +192,7 @@ static void test_messages_come_in_order(void **state)
     end_feed();
 }
 
-static void test_what_is_no_message_is_counted(void **state)
+static void test_malformed_messages_are_counted(void **state)
 {
     (void)state;
     open_feed(SLICE("kv"));
@@ -266,7 +266,7 @@ static void test_replays_in_both_forms(void **state)
     end_feed();
 }
 
-static void test_it_connects_again(void **state)
+static void test_a_lost_feed_reconnects(void **state)
 {
     (void)state;
     open_feed(SLICE(""));
@@ -284,7 +284,7 @@ static void test_it_connects_again(void **state)
     end_feed();
 }
 
-static void test_what_is_too_large_ends_the_connection(void **state)
+static void test_an_oversized_message_ends_the_connection(void **state)
 {
     (void)state;
     char *large = calloc(1, IO_KV_MESSAGE_MAX + 1);
@@ -326,11 +326,11 @@ static void test_replays_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_messages_come_in_order, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_what_is_no_message_is_counted, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_messages_arrive_in_order, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_malformed_messages_are_counted, setup, teardown),
         cmocka_unit_test_setup_teardown(test_replays_in_both_forms, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_it_connects_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_what_is_too_large_ends_the_connection, setup,
+        cmocka_unit_test_setup_teardown(test_a_lost_feed_reconnects, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_an_oversized_message_ends_the_connection, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_no_endpoint, setup, teardown),
         cmocka_unit_test_setup_teardown(test_replays_alone, setup, teardown),

@@ -101,7 +101,7 @@ static const struct log_field number[] = {{.name = "n", .type = LOG_FIELD_INT, .
 
 /* Every request has a line, however many come in a second: lines once ended at the fiftieth. The
  * lines wait for a slow reader, and come before the event logged after them. */
-static void test_records_are_all_there(void **state)
+static void test_no_record_is_lost(void **state)
 {
     (void)state;
     enum { RECORDS = 5000 };
@@ -126,7 +126,7 @@ static void test_records_are_all_there(void **state)
 }
 
 /* Nobody reads at all: the buffer is bounded, and losses are counted. */
-static void test_records_that_nobody_reads(void **state)
+static void test_unread_records_are_bounded_and_counted(void **state)
 {
     (void)state;
     enum { RECORDS = 50000 };
@@ -219,7 +219,7 @@ static unsigned lines_until(int fd, const char *end)
 
 /* A hanging disk once stopped the event loop. Now lines beyond the buffer are dropped, and the log
  * counts them. */
-static void test_a_disk_that_hangs(void **state)
+static void test_a_hung_disk_drops_lines(void **state)
 {
     (void)state;
     enum { LINES = 5000 };
@@ -311,7 +311,7 @@ static void test_the_end_waits_for_no_disk(void **state)
 }
 
 /* A bug ends the process: the lines logged before have been written. */
-static void test_a_process_that_aborts(void **state)
+static void test_an_aborting_process_has_written_its_lines(void **state)
 {
     (void)state;
     pid_t child = fork();
@@ -327,7 +327,7 @@ static void test_a_process_that_aborts(void **state)
     assert_int_equal(lines_until(pipe_fds[0], "\"request\""), 2);
 }
 
-static void test_levels_go_round(void **state)
+static void test_log_levels_cycle(void **state)
 {
     (void)state;
     static const enum log_level after[] = {LOG_DEBUG, LOG_ERROR, LOG_WARN, LOG_INFO};
@@ -348,14 +348,14 @@ int main(void)
         TEST(test_format),
         TEST(test_writes_the_wall_clock),
         TEST(test_a_full_pipe_does_not_block),
-        TEST(test_records_are_all_there),
-        TEST(test_records_that_nobody_reads),
+        TEST(test_no_record_is_lost),
+        TEST(test_unread_records_are_bounded_and_counted),
         TEST(test_a_full_disk_cuts_one_line),
-        TEST(test_a_disk_that_hangs),
+        TEST(test_a_hung_disk_drops_lines),
         TEST(test_a_pipe_needs_no_thread_until_it_is_full),
         TEST(test_nothing_is_lost_at_the_end),
-        TEST(test_a_process_that_aborts),
-        TEST(test_levels_go_round),
+        TEST(test_an_aborting_process_has_written_its_lines),
+        TEST(test_log_levels_cycle),
         TEST(test_the_end_waits_for_no_disk), /* the thread uses the sink to the end */
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,7 +62,7 @@ static void a_file_is_appended_up_to_its_limit(void **state)
 }
 
 /* A file without a size: the buffer grows while the file is read. */
-static void a_pipe_is_read_where_it_may_be_one(void **state)
+static void a_pipe_is_read_if_allowed(void **state)
 {
     (void)state;
     static char bytes[10001];
@@ -84,7 +84,7 @@ static void a_pipe_is_read_where_it_may_be_one(void **state)
     assert_non_null(strstr(message, "is no regular file"));
 }
 
-static void a_message_says_why(void **state)
+static void errors_have_a_reason(void **state)
 {
     (void)state;
     file.path = "/tmp";
@@ -99,7 +99,7 @@ static void a_message_says_why(void **state)
     assert_non_null(strstr(message, "No such file"));
 }
 
-static void its_mode_is_told(void **state)
+static void world_readable_files_are_reported(void **state)
 {
     (void)state;
     bool others = true;
@@ -115,9 +115,9 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(a_file_is_appended_up_to_its_limit),
-        TEST(a_pipe_is_read_where_it_may_be_one),
-        TEST(a_message_says_why),
-        TEST(its_mode_is_told),
+        TEST(a_pipe_is_read_if_allowed),
+        TEST(errors_have_a_reason),
+        TEST(world_readable_files_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,7 +90,7 @@ static void half_a_file_is_no_list(void **state)
     assert_true(origin->list.count == 3);
 }
 
-static void half_a_line_is_no_failure(void **state)
+static void an_unfinished_line_is_no_failure(void **state)
 {
     (void)state;
     write_file("http");
@@ -103,7 +103,7 @@ static void half_a_line_is_no_failure(void **state)
     assert_true(discover_lists(d, 0, SLICE("b:1")));
 }
 
-static void a_broken_file_fails_until_it_is_mended(void **state)
+static void a_malformed_file_fails_until_corrected(void **state)
 {
     (void)state;
     write_file("http");
@@ -131,8 +131,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(half_a_file_is_no_list),
-        TEST(half_a_line_is_no_failure),
-        TEST(a_broken_file_fails_until_it_is_mended),
+        TEST(an_unfinished_line_is_no_failure),
+        TEST(a_malformed_file_fails_until_corrected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

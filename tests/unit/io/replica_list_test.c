@@ -94,7 +94,7 @@ static void every_label_in_both_forms(void **state)
     }
 }
 
-static void an_empty_list_is_one(void **state)
+static void an_empty_list_is_valid(void **state)
 {
     (void)state;
     static const char *const empty[] = {"",   "\n\n",     "# nobody\n", "---\n",
@@ -105,7 +105,7 @@ static void an_empty_list_is_one(void **state)
     }
 }
 
-static void a_byte_order_mark_is_passed_over(void **state)
+static void a_byte_order_mark_is_skipped(void **state)
 {
     (void)state;
     assert_int_equal(parse("\xef\xbb\xbfhttp://a:1\n"), ERR_OK);
@@ -116,7 +116,7 @@ static void a_byte_order_mark_is_passed_over(void **state)
     replica_list_free(&list);
 }
 
-static void what_is_wrong_is_named_with_its_line(void **state)
+static void errors_name_their_line(void **state)
 {
     (void)state;
     static const struct {
@@ -184,9 +184,9 @@ int main(void)
         cmocka_unit_test_teardown(lines_with_comments, teardown),
         cmocka_unit_test_teardown(a_sequence_of_yaml, teardown),
         cmocka_unit_test_teardown(every_label_in_both_forms, teardown),
-        cmocka_unit_test_teardown(an_empty_list_is_one, teardown),
-        cmocka_unit_test_teardown(a_byte_order_mark_is_passed_over, teardown),
-        cmocka_unit_test_teardown(what_is_wrong_is_named_with_its_line, teardown),
+        cmocka_unit_test_teardown(an_empty_list_is_valid, teardown),
+        cmocka_unit_test_teardown(a_byte_order_mark_is_skipped, teardown),
+        cmocka_unit_test_teardown(errors_name_their_line, teardown),
         cmocka_unit_test_teardown(a_list_has_a_limit, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,7 +109,7 @@ static int teardown(void **state)
 }
 
 /* Half of a line of client-keys-file is a key without limits: the half was used for a second. */
-static void a_file_that_is_being_written_waits(void **state)
+static void a_file_being_written_is_not_used(void **state)
 {
     (void)state;
     put(0, "half");
@@ -123,7 +123,7 @@ static void a_file_that_is_being_written_waits(void **state)
 }
 
 /* The certificate changes first, and the key later: the pair is used once both are unchanged. */
-static void all_files_have_to_stand_still(void **state)
+static void a_pair_of_files_is_used_once_both_are_stable(void **state)
 {
     (void)state;
     put(0, "new ");
@@ -152,7 +152,7 @@ static void a_swapped_link_is_a_new_file(void **state)
     assert_string_equal(taken, "newnew");
 }
 
-static void a_file_that_is_away_is_said_once(void **state)
+static void a_missing_file_is_logged_once(void **state)
 {
     (void)state;
     assert_int_equal(unlink(path[0]), 0);
@@ -173,7 +173,7 @@ static void a_file_that_is_away_is_said_once(void **state)
 }
 
 /* The first try may have failed for lack of memory. */
-static void what_nothing_is_made_of_is_tried_again(void **state)
+static void a_refused_file_is_retried(void **state)
 {
     (void)state;
     refuses = true;
@@ -199,7 +199,7 @@ static void what_nothing_is_made_of_is_tried_again(void **state)
     assert_true(makes == 7 && w.mended);
 }
 
-static void a_reading_that_is_asked_for_counts_at_once(void **state)
+static void a_requested_reading_is_used_at_once(void **state)
 {
     (void)state;
     assert_true(io_watch_ask(&w) && io_watch_is_asked(&w));
@@ -216,7 +216,7 @@ static void a_reading_that_is_asked_for_counts_at_once(void **state)
     assert_false(io_watch_ask(&w));
 }
 
-static void a_secret_that_everybody_may_read_is_said_once(void **state)
+static void a_world_readable_secret_is_logged_once(void **state)
 {
     (void)state;
     assert_int_equal(chmod(path[0], 0644), 0);
@@ -234,13 +234,13 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(a_file_that_is_being_written_waits),
-        TEST(all_files_have_to_stand_still),
+        TEST(a_file_being_written_is_not_used),
+        TEST(a_pair_of_files_is_used_once_both_are_stable),
         TEST(a_swapped_link_is_a_new_file),
-        TEST(a_file_that_is_away_is_said_once),
-        TEST(what_nothing_is_made_of_is_tried_again),
-        TEST(a_reading_that_is_asked_for_counts_at_once),
-        TEST(a_secret_that_everybody_may_read_is_said_once),
+        TEST(a_missing_file_is_logged_once),
+        TEST(a_refused_file_is_retried),
+        TEST(a_requested_reading_is_used_at_once),
+        TEST(a_world_readable_secret_is_logged_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

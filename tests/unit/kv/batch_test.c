@@ -204,7 +204,7 @@ static void put_stored(struct made *m, unsigned first, const char *const order[]
     }
 }
 
-static void test_fields_come_in_any_order(void **state)
+static void test_fields_may_be_in_any_order(void **state)
 {
     (void)state;
     static const char *const declared[] = {"type", "block_hashes", "token_ids", "block_size"};
@@ -296,7 +296,7 @@ static void test_tokens_that_do_not_fit_the_blocks(void **state)
                                 "stored gpu 7=a 8=b x4\n");
 }
 
-static void test_pairs_of_tokens_count_as_one(void **state)
+static void test_a_pair_of_tokens_counts_once(void **state)
 {
     (void)state;
     struct made m;
@@ -314,7 +314,7 @@ static void test_pairs_of_tokens_count_as_one(void **state)
     assert_string_equal(h.text, "stored gpu 7=a 8=a x2\n");
 }
 
-static void test_what_is_unknown_is_skipped(void **state)
+static void test_unknown_events_are_skipped(void **state)
 {
     (void)state;
     struct made m;
@@ -332,7 +332,7 @@ static void test_what_is_unknown_is_skipped(void **state)
     assert_int_equal(batch.events, 1);
 }
 
-static void test_no_batch(void **state)
+static void test_malformed_batches(void **state)
 {
     (void)state;
     static const char *const none[] = {
@@ -390,7 +390,7 @@ static void test_limits(void **state)
     assert_string_equal(h.text, "stored gpu 7=a 8=b x524288\n");
 }
 
-static void test_words(void **state)
+static void test_media_and_kinds(void **state)
 {
     (void)state;
     static const struct {
@@ -449,14 +449,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_recorded),
-        cmocka_unit_test(test_fields_come_in_any_order),
+        cmocka_unit_test(test_fields_may_be_in_any_order),
         cmocka_unit_test(test_extra_keys_make_other_blocks),
         cmocka_unit_test(test_tokens_that_do_not_fit_the_blocks),
-        cmocka_unit_test(test_pairs_of_tokens_count_as_one),
-        cmocka_unit_test(test_what_is_unknown_is_skipped),
-        cmocka_unit_test(test_no_batch),
+        cmocka_unit_test(test_a_pair_of_tokens_counts_once),
+        cmocka_unit_test(test_unknown_events_are_skipped),
+        cmocka_unit_test(test_malformed_batches),
         cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_media_and_kinds),
         cmocka_unit_test(test_blocks_are_announced),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -162,7 +162,7 @@ static void test_without_a_replay_endpoint(void **state)
     play(false, "c 0 x 2", "* 0 ! 2 "); /* an unreadable message is missed */
 }
 
-static void test_with_one(void **state)
+static void test_with_a_replay_endpoint(void **state)
 {
     (void)state;
     play(true, "c e 0 1", "?0 * 0 1 ");
@@ -183,7 +183,7 @@ static void test_with_one(void **state)
     play(true, "c e 0 1 4 t 5 7 T r1 r2 e 8", "?0 * 0 1 ?1 ! 4 5 ! 7 8 ");
 }
 
-static void test_another_engine(void **state)
+static void test_a_restarted_engine(void **state)
 {
     (void)state;
     play(true, "c e 0 1 t c r1 e 2", "?0 * 0 1 ?1 2 ");
@@ -197,7 +197,7 @@ static void test_another_engine(void **state)
 
 /* 1 message a second: a replay ends after a while, and sooner if the same message comes again and
  * again. */
-static void test_a_replay_that_drips_is_given_up(void **state)
+static void test_a_slow_replay_is_abandoned(void **state)
 {
     (void)state;
     for (unsigned same = 0; same <= 1; same++) {
@@ -236,7 +236,7 @@ static void publish(struct engine *e, bool arrives, uint64_t now_ms)
         e->oldest++;
 }
 
-static void test_an_earlier_life_is_gone_on_with(void **state)
+static void test_a_feed_resumes_after_a_router_restart(void **state)
 {
     (void)state;
     /* The replay has the last known message, and the messages since. */
@@ -258,7 +258,7 @@ static void test_an_earlier_life_is_gone_on_with(void **state)
     play(false, "K c 7", "! 7 ");
 }
 
-static void test_drawn(void **state)
+static void test_random_sequences(void **state)
 {
     (void)state;
     struct prng prng;
@@ -311,11 +311,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_without_a_replay_endpoint),
-        cmocka_unit_test(test_with_one),
-        cmocka_unit_test(test_another_engine),
-        cmocka_unit_test(test_an_earlier_life_is_gone_on_with),
-        cmocka_unit_test(test_a_replay_that_drips_is_given_up),
-        cmocka_unit_test(test_drawn),
+        cmocka_unit_test(test_with_a_replay_endpoint),
+        cmocka_unit_test(test_a_restarted_engine),
+        cmocka_unit_test(test_a_feed_resumes_after_a_router_restart),
+        cmocka_unit_test(test_a_slow_replay_is_abandoned),
+        cmocka_unit_test(test_random_sequences),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

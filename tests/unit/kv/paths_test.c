@@ -165,7 +165,7 @@ static void assert_anchor(const char *text, unsigned letters, unsigned blocks)
     assert_anchor_is(text, letters, text, blocks);
 }
 
-static void test_checkpoints_stand_where_their_bytes_do(void **state)
+static void test_checkpoints_are_anchored_at_their_bytes(void **state)
 {
     (void)state;
     begin(1000);
@@ -188,7 +188,7 @@ static void test_checkpoints_stand_where_their_bytes_do(void **state)
 
 /* The four shared letters of the text are two blocks. At first the share of the bytes places the
  * anchor; another prompt shows that the place is too far on. */
-static void test_an_anchor_moves_to_where_prompts_part(void **state)
+static void test_an_anchor_moves_to_the_fork_of_prompts(void **state)
 {
     (void)state;
     begin(1000);
@@ -253,7 +253,7 @@ static void test_prompts_part_in_front_of_a_whole_prompt(void **state)
     end();
 }
 
-static void test_a_text_fits_what_is_certain_of_it(void **state)
+static void test_a_text_fits_only_its_known_blocks(void **state)
 {
     (void)state;
     begin(1000);
@@ -270,7 +270,7 @@ static void test_a_text_fits_what_is_certain_of_it(void **state)
 }
 
 /* An engine loses credit: anchors reported by others too, or only by others, stay. */
-static void test_what_one_said_is_taken_back(void **state)
+static void test_a_distrusted_engines_anchors_are_withdrawn(void **state)
 {
     (void)state;
     struct kv_anchor_user other = {.anchored = on_anchored};
@@ -296,7 +296,7 @@ static void test_what_one_said_is_taken_back(void **state)
 }
 
 /* All chains have the same block size. */
-static void test_ties_of_another_size_of_blocks_are_passed_over(void **state)
+static void test_ties_with_another_block_size_are_skipped(void **state)
 {
     (void)state;
     begin(1000);
@@ -312,7 +312,7 @@ static void test_ties_of_another_size_of_blocks_are_passed_over(void **state)
 }
 
 /* The anchors go with the size, the checkpoints stay: ties continue from there. */
-static void test_another_size_of_blocks_is_chosen(void **state)
+static void test_another_block_size_drops_the_anchors(void **state)
 {
     struct kv_tree_place place;
     (void)state;
@@ -338,7 +338,7 @@ static void test_another_size_of_blocks_is_chosen(void **state)
 }
 
 /* Another size begins with the same checkpoints, and has separate anchors. */
-static void test_a_copy_for_another_size_of_blocks(void **state)
+static void test_a_copy_for_another_block_size(void **state)
 {
     struct kv_paths *copy;
     struct buf kept = {0};
@@ -373,7 +373,7 @@ static void test_a_copy_for_another_size_of_blocks(void **state)
     end();
 }
 
-static void test_the_ends_of_old_prompts_make_room(void **state)
+static void test_the_ends_of_old_prompts_are_evicted(void **state)
 {
     char text[] = "aaaabbbbccccdddd";
     (void)state;
@@ -403,7 +403,7 @@ static void on_counted(void *context, uint64_t id, uint8_t code, uint64_t chain)
         *count += anchors[i].id == id && anchors[i].chain == chain;
 }
 
-static void test_the_next_life_knows_where_checkpoints_stand(void **state)
+static void test_anchors_survive_a_restart(void **state)
 {
     (void)state;
     static const char one[] = "abcdefghijklmnop", other[] = "abcdefghijkLMNOP";
@@ -452,7 +452,7 @@ static void test_the_next_life_knows_where_checkpoints_stand(void **state)
 
 /* Another engine's reader has placed the first checkpoints. The late reader keeps these places, and
  * adds those behind known blocks. */
-static void test_a_tree_that_does_not_know_the_beginning(void **state)
+static void test_a_tree_without_the_first_blocks(void **state)
 {
     (void)state;
     static const char text[] = "aaaabbbbccccdddd";
@@ -484,18 +484,18 @@ static void test_a_tree_that_does_not_know_the_beginning(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_checkpoints_stand_where_their_bytes_do),
-        cmocka_unit_test(test_an_anchor_moves_to_where_prompts_part),
+        cmocka_unit_test(test_checkpoints_are_anchored_at_their_bytes),
+        cmocka_unit_test(test_an_anchor_moves_to_the_fork_of_prompts),
         cmocka_unit_test(test_the_last_checkpoint_of_two_prompts),
         cmocka_unit_test(test_prompts_part_in_front_of_a_whole_prompt),
-        cmocka_unit_test(test_a_text_fits_what_is_certain_of_it),
-        cmocka_unit_test(test_what_one_said_is_taken_back),
-        cmocka_unit_test(test_ties_of_another_size_of_blocks_are_passed_over),
-        cmocka_unit_test(test_another_size_of_blocks_is_chosen),
-        cmocka_unit_test(test_a_copy_for_another_size_of_blocks),
-        cmocka_unit_test(test_the_ends_of_old_prompts_make_room),
-        cmocka_unit_test(test_a_tree_that_does_not_know_the_beginning),
-        cmocka_unit_test(test_the_next_life_knows_where_checkpoints_stand),
+        cmocka_unit_test(test_a_text_fits_only_its_known_blocks),
+        cmocka_unit_test(test_a_distrusted_engines_anchors_are_withdrawn),
+        cmocka_unit_test(test_ties_with_another_block_size_are_skipped),
+        cmocka_unit_test(test_another_block_size_drops_the_anchors),
+        cmocka_unit_test(test_a_copy_for_another_block_size),
+        cmocka_unit_test(test_the_ends_of_old_prompts_are_evicted),
+        cmocka_unit_test(test_a_tree_without_the_first_blocks),
+        cmocka_unit_test(test_anchors_survive_a_restart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

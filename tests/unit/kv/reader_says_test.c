@@ -32,7 +32,7 @@ static void block_comes_and_goes(bool comes, uint64_t now_ms)
 }
 
 /* This generation's budget is used up: the report is made once there is a new budget. */
-static void test_what_is_refused_is_said_later(void **state)
+static void test_refused_reports_are_repeated_later(void **state)
 {
     (void)state;
     begin();
@@ -66,7 +66,7 @@ static void test_what_is_refused_is_said_later(void **state)
 
 /* Messages were missed twice in a second, so reports stop until the next second: refused reports
  * wait. */
-static void test_what_is_refused_waits_for_the_end_of_a_doubt(void **state)
+static void test_refused_reports_wait_for_the_end_of_a_doubt(void **state)
 {
     (void)state;
     begin();
@@ -92,7 +92,7 @@ static void test_what_is_refused_waits_for_the_end_of_a_doubt(void **state)
 }
 
 /* The block went while events were distrusted. */
-static void test_what_went_meanwhile_is_said_when_events_are_believed_again(void **state)
+static void test_removals_during_distrust_are_reported_later(void **state)
 {
     (void)state;
     const struct kv_trust lost = {.lost = true, .until_ms = 5000, .times = 1};
@@ -114,7 +114,7 @@ static void test_what_went_meanwhile_is_said_when_events_are_believed_again(void
 }
 
 /* An answer found blocks that are gone by the events: a tier without events has them. */
-static void test_a_silent_tier_contradicts_nothing(void **state)
+static void test_a_tier_without_events_contradicts_nothing(void **state)
 {
     (void)state;
     const struct kv_told told = {.end = 7,
@@ -138,7 +138,7 @@ static void test_a_silent_tier_contradicts_nothing(void **state)
 }
 
 /* An earlier life's knowledge is reported once a replay has proven it still true. */
-static void test_nothing_is_said_before_it_is_proven(void **state)
+static void test_kept_knowledge_is_reported_after_a_replay(void **state)
 {
     (void)state;
     const uint64_t id = 5;
@@ -224,11 +224,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_when_a_reader_covers_the_cache),
         cmocka_unit_test(test_a_replay_covers_nothing),
-        cmocka_unit_test(test_what_is_refused_is_said_later),
-        cmocka_unit_test(test_what_is_refused_waits_for_the_end_of_a_doubt),
-        cmocka_unit_test(test_nothing_is_said_before_it_is_proven),
-        cmocka_unit_test(test_a_silent_tier_contradicts_nothing),
-        cmocka_unit_test(test_what_went_meanwhile_is_said_when_events_are_believed_again),
+        cmocka_unit_test(test_refused_reports_are_repeated_later),
+        cmocka_unit_test(test_refused_reports_wait_for_the_end_of_a_doubt),
+        cmocka_unit_test(test_kept_knowledge_is_reported_after_a_replay),
+        cmocka_unit_test(test_a_tier_without_events_contradicts_nothing),
+        cmocka_unit_test(test_removals_during_distrust_are_reported_later),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@
 
 /* The first block of a long prompt goes and comes again and again, together with all blocks behind.
  * No engine evicts like this. */
-static void test_a_feed_that_costs_too_much_is_not_read_for_a_while(void **state)
+static void test_a_feed_costing_too_much_is_paused(void **state)
 {
     (void)state;
     begin();
@@ -43,7 +43,7 @@ static void test_a_feed_that_costs_too_much_is_not_read_for_a_while(void **state
 }
 
 /* Messages cost by number, and by bytes. */
-static void test_too_many_messages_are_not_read_for_a_while(void **state)
+static void test_a_flood_of_messages_pauses_the_feed(void **state)
 {
     (void)state;
     static const char blank[1 << 20];
@@ -72,7 +72,7 @@ static void test_too_many_messages_are_not_read_for_a_while(void **state)
 }
 
 /* Two runs may be the answer's, so the tie waits, and each look goes over both runs. */
-static void test_answers_of_long_runs_cost_something(void **state)
+static void test_answers_with_long_runs_are_charged(void **state)
 {
     (void)state;
     enum { LONG = 20000 };
@@ -139,7 +139,7 @@ static void test_many_gaps_cost_one_walk(void **state)
 }
 
 /* Answers beyond the limit of waiting answers are dropped. */
-static void test_answers_that_wait_are_bounded(void **state)
+static void test_waiting_answers_are_bounded(void **state)
 {
     const struct kv_told told = {.end = 1, .prompt_tokens = 100, .output_tokens = 10, .well = true};
     (void)state;
@@ -157,7 +157,7 @@ static void test_answers_that_wait_are_bounded(void **state)
 
 /* Two first answers cannot be told apart; but the next turns of both go on behind them, and
  * differ. */
-static void test_the_turn_behind_an_unclear_answer(void **state)
+static void test_a_later_turn_resolves_an_unclear_answer(void **state)
 {
     const uint64_t ids[] = {1, 2};
     const uint8_t codes[] = {1, 1};
@@ -204,7 +204,7 @@ static uint64_t chain_of(unsigned tokens)
 
 /* A prompt of ten blocks, all cached before, so the answer stores no block: structure has no
  * evidence. A chain in the answer ties the prompt, whatever the size of the rest. */
-static void test_a_chain_that_is_told_ties(void **state)
+static void test_a_reported_chain_ties_a_prompt(void **state)
 {
     (void)state;
     static const uint64_t ids[] = {11, 12, 13};
@@ -253,7 +253,7 @@ static void test_a_chain_that_is_told_ties(void **state)
     end();
 }
 
-static void test_where_a_prompt_went_on(void **state)
+static void test_a_prompts_continuation_is_kept(void **state)
 {
     (void)state;
     enum { BLOCKS = KV_FRONT_BLOCKS_MAX + 2 };
@@ -278,7 +278,7 @@ static void test_where_a_prompt_went_on(void **state)
 
 /* In doubt a stored block may be a second copy, except for blocks computed by a request sent after
  * the last gap. */
-static void test_what_is_certain_at_once(void **state)
+static void test_newly_computed_blocks_are_certain_at_once(void **state)
 {
     (void)state;
     for (unsigned after = 0; after <= 1; after++) {
@@ -315,7 +315,7 @@ static void test_what_is_certain_at_once(void **state)
 
 /* Two prompts of the same length run at once, and a single prompt is known here. The other prompt's
  * blocks end at the same place: structure takes them, and the answer's chain contradicts. */
-static void test_a_chain_that_is_told_measures_structure(void **state)
+static void test_a_reported_chain_checks_structural_ties(void **state)
 {
     (void)state;
     static const uint64_t ids[] = {21}, other[] = {99};
@@ -395,17 +395,17 @@ static void test_the_budget(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_feed_that_costs_too_much_is_not_read_for_a_while),
-        cmocka_unit_test(test_too_many_messages_are_not_read_for_a_while),
-        cmocka_unit_test(test_answers_of_long_runs_cost_something),
+        cmocka_unit_test(test_a_feed_costing_too_much_is_paused),
+        cmocka_unit_test(test_a_flood_of_messages_pauses_the_feed),
+        cmocka_unit_test(test_answers_with_long_runs_are_charged),
         cmocka_unit_test(test_a_long_replay_is_read),
         cmocka_unit_test(test_many_gaps_cost_one_walk),
-        cmocka_unit_test(test_answers_that_wait_are_bounded),
-        cmocka_unit_test(test_the_turn_behind_an_unclear_answer),
-        cmocka_unit_test(test_a_chain_that_is_told_ties),
-        cmocka_unit_test(test_a_chain_that_is_told_measures_structure),
-        cmocka_unit_test(test_where_a_prompt_went_on),
-        cmocka_unit_test(test_what_is_certain_at_once),
+        cmocka_unit_test(test_waiting_answers_are_bounded),
+        cmocka_unit_test(test_a_later_turn_resolves_an_unclear_answer),
+        cmocka_unit_test(test_a_reported_chain_ties_a_prompt),
+        cmocka_unit_test(test_a_reported_chain_checks_structural_ties),
+        cmocka_unit_test(test_a_prompts_continuation_is_kept),
+        cmocka_unit_test(test_newly_computed_blocks_are_certain_at_once),
         cmocka_unit_test(test_the_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,7 +32,7 @@ static void a_restart_counts_once(void **state)
 
 /* A restart visible only in the feed, by number 0 or by a replay, is announced. The next rkey, and
  * a later rkey from /metrics, belong to the same restart. */
-static void a_restart_that_only_the_feed_shows(void **state)
+static void a_restart_visible_only_in_the_feed_is_announced(void **state)
 {
     (void)state;
     struct kv_wanted w = wanted(KV_ROLE_SPEAKS);
@@ -71,7 +71,7 @@ static const struct slice clear = {"\x93\x00\x91\x91\xb0"
 
 /* A cache is lost when a live message says so, but not in a replay, and not in the first message:
  * SGLang always sends it first. */
-static void a_clear_counts_when_it_comes(void **state)
+static void only_a_live_clear_loses_the_cache(void **state)
 {
     (void)state;
     struct kv_wanted w = wanted(KV_ROLE_SPEAKS);
@@ -127,7 +127,7 @@ static struct kv_wanted begin(void)
 }
 
 /* Otherwise a lying engine could send number 0 now and then, and never be caught. */
-static void what_was_compared_outlives_number_0(void **state)
+static void comparisons_survive_sequence_number_0(void **state)
 {
     (void)state;
     (void)begin();
@@ -140,7 +140,7 @@ static void what_was_compared_outlives_number_0(void **state)
 }
 
 /* Trust does not return with a new life in the engine's own report, or with a clear. */
-static void what_the_engine_says_mends_nothing(void **state)
+static void an_engines_own_restart_report_restores_no_trust(void **state)
 {
     (void)state;
     struct kv_wanted w = begin();
@@ -159,7 +159,7 @@ static void what_the_engine_says_mends_nothing(void **state)
 }
 
 /* A restart may have repaired the engine, once. */
-static void a_restart_that_others_see_is_a_new_chance(void **state)
+static void a_restart_seen_by_metrics_restores_trust_once(void **state)
 {
     (void)state;
     struct kv_wanted w = begin();
@@ -182,7 +182,7 @@ static void a_restart_that_others_see_is_a_new_chance(void **state)
 
 /* Moving the feed, or another reading with a larger cache, does not restore trust: both depend on
  * the engine's reports. */
-static void trust_is_the_replicas(void **state)
+static void a_moved_feed_restores_no_trust(void **state)
 {
     (void)state;
     struct kv_wanted w = begin();
@@ -206,7 +206,7 @@ static void trust_is_the_replicas(void **state)
 
 /* A restart ends all requests under way. Requests under way at an engine's first message were sent
  * to the new process. */
-static void an_answer_that_outlives_number_0(void **state)
+static void answers_from_before_a_restart_are_ignored(void **state)
 {
     (void)state;
     for (unsigned honest = 0; honest <= 1; honest++) {
@@ -246,7 +246,7 @@ static void live_once(unsigned slot, struct kv_wanted w, uint64_t now_ms)
     replay_from = UINT64_MAX;
 }
 
-static void a_feed_goes_on_in_the_next_life(void **state)
+static void a_feed_resumes_after_a_router_restart(void **state)
 {
     (void)state;
     live_once(7, wanted(KV_ROLE_SPEAKS), SECOND);
@@ -269,7 +269,7 @@ static void a_feed_goes_on_in_the_next_life(void **state)
     buf_free(&kept);
 }
 
-static void without_a_replay_it_may_be_gone(void **state)
+static void kept_blocks_are_unsure_without_a_replay(void **state)
 {
     (void)state;
     struct kv_wanted w = wanted(KV_ROLE_SPEAKS);
@@ -287,7 +287,7 @@ static void without_a_replay_it_may_be_gone(void **state)
     buf_free(&kept);
 }
 
-static void another_cache_is_not_gone_on_with(void **state)
+static void another_cache_is_not_resumed(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 4; i++) {
@@ -311,7 +311,7 @@ static void another_cache_is_not_gone_on_with(void **state)
     buf_free(&kept);
 }
 
-static void an_engine_that_restarts_is_empty(void **state)
+static void a_restarted_engine_is_empty(void **state)
 {
     (void)state;
     struct kv_wanted w = wanted(KV_ROLE_SPEAKS);
@@ -323,7 +323,7 @@ static void an_engine_that_restarts_is_empty(void **state)
     buf_free(&kept);
 }
 
-static void other_bytes_are_no_feed(void **state)
+static void malformed_kept_bytes_are_refused(void **state)
 {
     (void)state;
     live_once(7, wanted(KV_ROLE_SPEAKS), SECOND);
@@ -345,18 +345,21 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_restart_counts_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_restart_that_only_the_feed_shows, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_clear_counts_when_it_comes, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_was_compared_outlives_number_0, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_the_engine_says_mends_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_restart_that_others_see_is_a_new_chance, setup, teardown),
-        cmocka_unit_test_setup_teardown(trust_is_the_replicas, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_answer_that_outlives_number_0, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_feed_goes_on_in_the_next_life, setup, teardown),
-        cmocka_unit_test_setup_teardown(without_a_replay_it_may_be_gone, setup, teardown),
-        cmocka_unit_test_setup_teardown(another_cache_is_not_gone_on_with, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_engine_that_restarts_is_empty, setup, teardown),
-        cmocka_unit_test_setup_teardown(other_bytes_are_no_feed, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_restart_visible_only_in_the_feed_is_announced, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(only_a_live_clear_loses_the_cache, setup, teardown),
+        cmocka_unit_test_setup_teardown(comparisons_survive_sequence_number_0, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_engines_own_restart_report_restores_no_trust, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_restart_seen_by_metrics_restores_trust_once, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_moved_feed_restores_no_trust, setup, teardown),
+        cmocka_unit_test_setup_teardown(answers_from_before_a_restart_are_ignored, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_feed_resumes_after_a_router_restart, setup, teardown),
+        cmocka_unit_test_setup_teardown(kept_blocks_are_unsure_without_a_replay, setup, teardown),
+        cmocka_unit_test_setup_teardown(another_cache_is_not_resumed, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_restarted_engine_is_empty, setup, teardown),
+        cmocka_unit_test_setup_teardown(malformed_kept_bytes_are_refused, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

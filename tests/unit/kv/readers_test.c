@@ -52,7 +52,7 @@ static void without_a_replay(void **state)
 }
 
 /* A replay without a reply ends by time. */
-static void time_passes(void **state)
+static void an_unanswered_replay_times_out(void **state)
 {
     (void)state;
     want(0, wanted(KV_ROLE_SPEAKS), SECOND);
@@ -65,7 +65,7 @@ static void time_passes(void **state)
     assert_int_equal(row(0).stats.feed.messages, 1);
 }
 
-static void one_speaks_while_its_subscription_stands(void **state)
+static void a_router_reports_only_while_subscribed(void **state)
 {
     (void)state;
     want(0, wanted(KV_ROLE_STANDS_BY), SECOND);
@@ -92,7 +92,7 @@ static void one_speaks_while_its_subscription_stands(void **state)
 }
 
 /* The engine's answers imply blocks missing in the feed: perhaps the feed is another engine's. */
-static void one_that_contradicts_does_not_speak(void **state)
+static void contradicted_events_are_not_reported(void **state)
 {
     const struct kv_told told = {.end = 1,
                                  .sent_ms = 5 * SECOND,
@@ -200,7 +200,7 @@ static void feeds_are_bounded(void **state)
 }
 
 /* Any requests at any time: no feed too many, none at a wrong place, all closed in the end. */
-static void drawn(void **state)
+static void random_requests_keep_the_feeds_consistent(void **state)
 {
     (void)state;
     struct prng p;
@@ -238,12 +238,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_feed_opens_and_closes, setup, teardown),
         cmocka_unit_test_setup_teardown(without_a_replay, setup, teardown),
-        cmocka_unit_test_setup_teardown(time_passes, setup, teardown),
-        cmocka_unit_test_setup_teardown(one_speaks_while_its_subscription_stands, setup, teardown),
-        cmocka_unit_test_setup_teardown(one_that_contradicts_does_not_speak, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_unanswered_replay_times_out, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_router_reports_only_while_subscribed, setup, teardown),
+        cmocka_unit_test_setup_teardown(contradicted_events_are_not_reported, setup, teardown),
         cmocka_unit_test_setup_teardown(memory_is_bounded, setup, teardown),
         cmocka_unit_test_setup_teardown(feeds_are_bounded, setup, teardown),
-        cmocka_unit_test_setup_teardown(drawn, setup, teardown),
+        cmocka_unit_test_setup_teardown(random_requests_keep_the_feeds_consistent, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,7 +65,7 @@ static void answers(unsigned slot, uint32_t tokens)
 }
 
 /* The same model: the same checkpoint is in chains of both sizes. */
-static void engines_of_two_sizes(void **state)
+static void engines_with_two_block_sizes(void **state)
 {
     (void)state;
     engine_begins(0, 4);
@@ -90,7 +90,7 @@ static void engines_of_two_sizes(void **state)
 }
 
 /* The engine gets the known prompts, and reports none of them as cached. */
-static void a_second_engine_of_a_size(void **state)
+static void a_second_engine_with_the_same_block_size(void **state)
 {
     (void)state;
     engine_begins(0, 4);
@@ -102,7 +102,7 @@ static void a_second_engine_of_a_size(void **state)
     assert_int_equal(gone, 1);
 }
 
-static void an_engine_restarts_with_another_size(void **state)
+static void an_engine_restarts_with_another_block_size(void **state)
 {
     (void)state;
     engine_begins(0, 4);
@@ -119,7 +119,7 @@ static void an_engine_restarts_with_another_size(void **state)
 }
 
 /* The last engine has no room until another engine goes. */
-static void more_sizes_than_there_is_room_for(void **state)
+static void block_sizes_beyond_the_limit_wait(void **state)
 {
     (void)state;
     for (unsigned slot = 0; slot < KV_SIZES_MAX + 1; slot++) {
@@ -141,7 +141,7 @@ static void more_sizes_than_there_is_room_for(void **state)
 }
 
 /* The engine takes nothing from others, and costs a bounded amount. */
-static void an_engine_changes_its_size_all_the_time(void **state)
+static void an_engine_often_changing_its_block_size_is_harmless(void **state)
 {
     unsigned odd = 0;
     (void)state;
@@ -159,7 +159,7 @@ static void an_engine_changes_its_size_all_the_time(void **state)
 }
 
 /* The earlier life's knowledge exists for each size, and for a checkpoint twice. */
-static void the_earlier_life_had_other_sizes(void **state)
+static void kept_paths_cover_each_block_size(void **state)
 {
     struct buf pieces[2] = {{0}};
     struct kv_keep keep = {0};
@@ -185,7 +185,7 @@ static void the_earlier_life_had_other_sizes(void **state)
 }
 
 /* An engine brings blocks back from a tier, until the events include the tier. */
-static void no_word_where_a_tier_is_not_told_of(void **state)
+static void no_reports_while_a_tier_has_no_events(void **state)
 {
     static const char bytes[] = "\x93\x00\x91\x97\xab"
                                 "BlockStored\x91\x02\xc0\x94\x01\x02\x03\x04\x04\xc0\xa3"
@@ -201,7 +201,7 @@ static void no_word_where_a_tier_is_not_told_of(void **state)
 }
 
 /* A single event of a shared pool is enough, with any content. */
-static void no_word_where_engines_share_a_pool(void **state)
+static void no_reports_for_engines_sharing_a_pool(void **state)
 {
     static const char bytes[] = "\x93\x00\x91\x84\xa4type\xac"
                                 "BlockRemoved\xac"
@@ -218,14 +218,16 @@ static void no_word_where_engines_share_a_pool(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(engines_of_two_sizes, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_second_engine_of_a_size, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_engine_restarts_with_another_size, setup, teardown),
-        cmocka_unit_test_setup_teardown(more_sizes_than_there_is_room_for, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_engine_changes_its_size_all_the_time, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_earlier_life_had_other_sizes, setup, teardown),
-        cmocka_unit_test_setup_teardown(no_word_where_a_tier_is_not_told_of, setup, teardown),
-        cmocka_unit_test_setup_teardown(no_word_where_engines_share_a_pool, setup, teardown),
+        cmocka_unit_test_setup_teardown(engines_with_two_block_sizes, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_second_engine_with_the_same_block_size, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_engine_restarts_with_another_block_size, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(block_sizes_beyond_the_limit_wait, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_engine_often_changing_its_block_size_is_harmless, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(kept_paths_cover_each_block_size, setup, teardown),
+        cmocka_unit_test_setup_teardown(no_reports_while_a_tier_has_no_events, setup, teardown),
+        cmocka_unit_test_setup_teardown(no_reports_for_engines_sharing_a_pool, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

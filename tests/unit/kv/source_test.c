@@ -89,7 +89,7 @@ static void test_no_json(void **state)
     assert_string_equal(said, "0:1 ");
 }
 
-static void test_named_by_an_operator(void **state)
+static void test_endpoints_from_a_label(void **state)
 {
     (void)state;
     struct kv_named n = {.port = 7};
@@ -145,7 +145,7 @@ int main(void)
         cmocka_unit_test(test_vllm),
         cmocka_unit_test(test_sglang),
         cmocka_unit_test(test_no_json),
-        cmocka_unit_test(test_named_by_an_operator),
+        cmocka_unit_test(test_endpoints_from_a_label),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -240,7 +240,7 @@ static void two_requests_of_a_session_at_once(void **state)
 }
 
 /* The same length, at the same moment: no evidence distinguishes the two. */
-static void twins_are_tied_to_nothing(void **state)
+static void identical_requests_are_not_tied(void **state)
 {
     (void)state;
     static const char one[] = SYSTEM "aaaaaaaa", two[] = SYSTEM "bbbbbbbb";
@@ -344,7 +344,7 @@ static void answers_that_fill_a_block(void **state)
 
 /* While the request was computed, the beginning left by others was evicted: the tie is right, and
  * no block counts as cached. */
-static void a_parent_that_gave_way(void **state)
+static void an_evicted_parent_block(void **state)
 {
     (void)state;
     static const char prompt[] = SYSTEM "aaaaaaaa";
@@ -365,7 +365,7 @@ static void a_parent_that_gave_way(void **state)
 
 /* The text's length was unknown: the first prompt with the text ends far behind. The second prompt
  * shows the length. */
-static void a_system_text_that_is_shared(void **state)
+static void a_shared_system_text(void **state)
 {
     (void)state;
     static const char one[] = "sharedshared1111", two[] = "sharedshared22222222";
@@ -386,13 +386,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(two_requests_of_a_session_at_once, begin, end),
-        cmocka_unit_test_setup_teardown(twins_are_tied_to_nothing, begin, end),
+        cmocka_unit_test_setup_teardown(identical_requests_are_not_tied, begin, end),
         cmocka_unit_test_setup_teardown(sub_agents_of_one_conversation, begin, end),
         cmocka_unit_test_setup_teardown(two_answers_of_one_request, begin, end),
         cmocka_unit_test_setup_teardown(a_prompt_in_chunks, begin, end),
         cmocka_unit_test_setup_teardown(answers_that_fill_a_block, begin, end),
-        cmocka_unit_test_setup_teardown(a_parent_that_gave_way, begin, end),
-        cmocka_unit_test_setup_teardown(a_system_text_that_is_shared, begin, end),
+        cmocka_unit_test_setup_teardown(an_evicted_parent_block, begin, end),
+        cmocka_unit_test_setup_teardown(a_shared_system_text, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -133,7 +133,7 @@ static void test_an_answer_survives(void **state)
 }
 
 /* A router of an earlier build reads as far as the flags, and ignores the bytes behind them. */
-static void test_a_chain_stands_behind_what_others_know(void **state)
+static void test_a_chain_follows_the_fields_of_earlier_builds(void **state)
 {
     (void)state;
     struct kv_told told = answers[1];
@@ -184,7 +184,7 @@ int main(void)
         cmocka_unit_test(test_a_path_survives_in_pieces),
         cmocka_unit_test(test_broken_paths_are_refused),
         cmocka_unit_test(test_an_answer_survives),
-        cmocka_unit_test(test_a_chain_stands_behind_what_others_know),
+        cmocka_unit_test(test_a_chain_follows_the_fields_of_earlier_builds),
         cmocka_unit_test(test_any_bytes_are_refused_or_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

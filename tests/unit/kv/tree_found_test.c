@@ -2,7 +2,7 @@
 #include "node/kv/tree_internal.h"
 #include "tests/unit/kv/tree_world.h"
 
-static void test_the_engine_found_it(void **state)
+static void test_a_found_prefix_is_certain(void **state)
 {
     (void)state;
     begin(100);
@@ -27,7 +27,7 @@ static void test_the_engine_found_it(void **state)
 }
 
 /* An answer is no evidence about events during the request. */
-static void test_what_stood_there_all_the_time(void **state)
+static void test_only_blocks_cached_throughout_count(void **state)
 {
     (void)state;
     begin(100);
@@ -79,7 +79,7 @@ static void begin_late(void)
     kv_tree_clock(tree, 1000);
 }
 
-static void test_an_answer_gives_a_place_to_what_came_behind_what_was_there(void **state)
+static void test_an_answer_places_blocks_after_a_known_prefix(void **state)
 {
     (void)state;
     begin_late();
@@ -103,7 +103,7 @@ static void test_an_answer_gives_a_place_to_what_came_behind_what_was_there(void
 }
 
 /* A later turn finds the new blocks, and knows the fork's place. */
-static void test_a_later_turn_gives_it_where_prompts_part(void **state)
+static void test_a_later_turn_places_the_fork_of_prompts(void **state)
 {
     (void)state;
     begin_late();
@@ -124,7 +124,7 @@ static void test_a_later_turn_gives_it_where_prompts_part(void **state)
     end();
 }
 
-static void test_a_wrong_answer_gives_no_place(void **state)
+static void test_a_wrong_answer_places_no_blocks(void **state)
 {
     (void)state;
     begin_late();
@@ -146,7 +146,7 @@ static void test_a_wrong_answer_gives_no_place(void **state)
     end();
 }
 
-static void test_a_place_that_was_told_is_kept(void **state)
+static void test_a_reported_place_is_kept(void **state)
 {
     struct buf kept = {0};
     (void)state;
@@ -164,7 +164,7 @@ static void test_a_place_that_was_told_is_kept(void **state)
 }
 
 /* No copy was cached, because the request had to compute the block. */
-static void test_what_a_request_computed_is_the_only_copy(void **state)
+static void test_a_computed_block_has_no_other_copy(void **state)
 {
     (void)state;
     begin_late();
@@ -196,13 +196,13 @@ static void test_what_a_request_computed_is_the_only_copy(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_engine_found_it),
-        cmocka_unit_test(test_what_stood_there_all_the_time),
-        cmocka_unit_test(test_an_answer_gives_a_place_to_what_came_behind_what_was_there),
-        cmocka_unit_test(test_a_later_turn_gives_it_where_prompts_part),
-        cmocka_unit_test(test_a_wrong_answer_gives_no_place),
-        cmocka_unit_test(test_a_place_that_was_told_is_kept),
-        cmocka_unit_test(test_what_a_request_computed_is_the_only_copy),
+        cmocka_unit_test(test_a_found_prefix_is_certain),
+        cmocka_unit_test(test_only_blocks_cached_throughout_count),
+        cmocka_unit_test(test_an_answer_places_blocks_after_a_known_prefix),
+        cmocka_unit_test(test_a_later_turn_places_the_fork_of_prompts),
+        cmocka_unit_test(test_a_wrong_answer_places_no_blocks),
+        cmocka_unit_test(test_a_reported_place_is_kept),
+        cmocka_unit_test(test_a_computed_block_has_no_other_copy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -219,7 +219,7 @@ static void test_windows_and_states(void **state)
     play(kinds + 1, 2, 3);
 }
 
-static void test_full_attention_twice_and_what_does_not_count(void **state)
+static void test_two_attention_groups_and_an_ignored_group(void **state)
 {
     (void)state;
     const struct kind kinds[] = {
@@ -227,7 +227,7 @@ static void test_full_attention_twice_and_what_does_not_count(void **state)
     play(kinds, 3, 4);
 }
 
-static void test_blocks_of_another_size_leave_it_unsure(void **state)
+static void test_groups_with_other_block_sizes_are_unsure(void **state)
 {
     (void)state;
     const struct kind kinds[] = {{KV_ATTENTION, 0, BLOCK}, {KV_STATE, 0, 4 * BLOCK}};
@@ -243,7 +243,7 @@ static void test_blocks_of_another_size_leave_it_unsure(void **state)
 }
 
 /* The next turn computes the second half: the window's blocks are behind no known block. */
-static void test_a_window_that_is_told_by_its_last_blocks(void **state)
+static void test_a_window_stored_by_its_last_blocks(void **state)
 {
     (void)state;
     const struct kind kinds[] = {{KV_WINDOW, 2, BLOCK}, {KV_ATTENTION, 0, BLOCK}};
@@ -263,7 +263,7 @@ static void test_a_window_that_is_told_by_its_last_blocks(void **state)
 
 /* The conversation's end is kept, but the middle's windows are not. The next turn finds the whole
  * prompt; another conversation with the same beginning would not. */
-static void test_a_window_that_moves_on(void **state)
+static void test_a_sliding_window_that_moves_on(void **state)
 {
     (void)state;
     const struct kind kinds[] = {{KV_ATTENTION, 0, BLOCK}, {KV_WINDOW, 2, BLOCK}};
@@ -289,10 +289,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_windows_and_states),
-        cmocka_unit_test(test_full_attention_twice_and_what_does_not_count),
-        cmocka_unit_test(test_blocks_of_another_size_leave_it_unsure),
-        cmocka_unit_test(test_a_window_that_is_told_by_its_last_blocks),
-        cmocka_unit_test(test_a_window_that_moves_on),
+        cmocka_unit_test(test_two_attention_groups_and_an_ignored_group),
+        cmocka_unit_test(test_groups_with_other_block_sizes_are_unsure),
+        cmocka_unit_test(test_a_window_stored_by_its_last_blocks),
+        cmocka_unit_test(test_a_sliding_window_that_moves_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

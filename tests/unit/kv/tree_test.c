@@ -3,7 +3,7 @@
 
 #include "base/check.h"
 
-static void test_a_prefix_is_held_up_to_what_is_missing(void **state)
+static void test_a_prefix_ends_at_the_first_missing_block(void **state)
 {
     (void)state;
     begin(100);
@@ -24,7 +24,7 @@ static void test_a_prefix_is_held_up_to_what_is_missing(void **state)
     end();
 }
 
-static void test_a_block_is_gone_with_its_last_copy(void **state)
+static void test_a_block_is_removed_with_its_last_copy(void **state)
 {
     (void)state;
     begin(100);
@@ -44,7 +44,7 @@ static void test_a_block_is_gone_with_its_last_copy(void **state)
     end();
 }
 
-static void test_missed_events_make_all_unsure(void **state)
+static void test_missed_events_make_all_blocks_unsure(void **state)
 {
     (void)state;
     begin(100);
@@ -68,7 +68,7 @@ static void test_missed_events_make_all_unsure(void **state)
     end();
 }
 
-static void test_what_is_stored_behind_something_unknown(void **state)
+static void test_blocks_behind_an_unknown_parent(void **state)
 {
     (void)state;
     begin(100);
@@ -82,7 +82,7 @@ static void test_what_is_stored_behind_something_unknown(void **state)
     end();
 }
 
-static void test_no_block_stands_behind_itself(void **state)
+static void test_no_block_is_its_own_ancestor(void **state)
 {
     (void)state;
     begin(100);
@@ -130,7 +130,7 @@ static void test_tiers(void **state)
 }
 
 /* Other engines fill and empty the pool, too: the pool's events prove nothing about the GPU. */
-static void test_a_pool_that_engines_share(void **state)
+static void test_a_shared_pool_proves_nothing_about_the_gpu(void **state)
 {
     (void)state;
     begin(100);
@@ -187,7 +187,7 @@ static void test_all_groups_must_serve_a_prefix(void **state)
 }
 
 /* The first block stays gone, though the engine found all four. */
-static void test_what_is_found_counts_behind_what_is_gone(void **state)
+static void test_found_blocks_count_behind_removed_blocks(void **state)
 {
     (void)state;
     begin(100);
@@ -216,7 +216,7 @@ static uint64_t unmixed(uint64_t mixed)
     return mixed ^ mixed >> 30 ^ mixed >> 60;
 }
 
-static void test_an_engine_does_not_choose_where_blocks_stand(void **state)
+static void test_an_engine_cannot_choose_hash_table_slots(void **state)
 {
     (void)state;
     enum { COUNT = 1000, PLACES = 1024 };
@@ -233,7 +233,7 @@ static void test_an_engine_does_not_choose_where_blocks_stand(void **state)
 }
 
 /* For each repetition all blocks behind must be examined, because the depth is unknown. */
-static void test_one_block_again_and_again_in_one_event(void **state)
+static void test_a_repeated_block_in_an_event_is_charged(void **state)
 {
     (void)state;
     enum { TIMES = 1000 };
@@ -264,7 +264,7 @@ static void test_one_block_again_and_again_in_one_event(void **state)
 }
 
 /* All blocks are in the same place of the table of chains, and the first block is at the end. */
-static void test_many_blocks_of_the_same_tokens(void **state)
+static void test_many_blocks_with_equal_tokens_are_charged(void **state)
 {
     (void)state;
     enum { TIMES = 1000 };
@@ -288,7 +288,7 @@ static void test_many_blocks_of_the_same_tokens(void **state)
     end();
 }
 
-static void test_clears_cost_what_was_stored(void **state)
+static void test_clears_are_charged_by_their_blocks(void **state)
 {
     (void)state;
     struct kv_event host = event_of(KV_STORED), clear = event_of(KV_CLEARED);
@@ -312,7 +312,7 @@ static void test_clears_cost_what_was_stored(void **state)
     end();
 }
 
-static void test_without_room(void **state)
+static void test_a_full_tree(void **state)
 {
     (void)state;
     begin(4);
@@ -356,7 +356,7 @@ static void make_mixed(void)
     store("q", 0), drop("q"); /* a free place */
 }
 
-static void test_the_next_life_knows_the_same(void **state)
+static void test_a_tree_survives_a_restart(void **state)
 {
     (void)state;
     static const char *const prompts[] = {"a",     "abc", "abcd", "abcdef", "abxy",
@@ -390,7 +390,7 @@ static void test_the_next_life_knows_the_same(void **state)
 
 enum { KEPT_HEAD = 272, KEPT_BLOCK = 32, KEPT_PARENT = 16 };
 
-static void test_no_circle_and_no_block_twice(void **state)
+static void test_kept_trees_have_no_cycles_or_duplicates(void **state)
 {
     (void)state;
     struct buf kept = {0};
@@ -410,7 +410,7 @@ static void test_no_circle_and_no_block_twice(void **state)
 }
 
 /* A checksum before this detects accidents; here nothing may break for any bytes. */
-static void test_other_bytes_make_no_other_tree(void **state)
+static void test_malformed_kept_trees_are_refused(void **state)
 {
     (void)state;
     struct buf kept = {0};
@@ -437,7 +437,7 @@ static void test_other_bytes_make_no_other_tree(void **state)
 
 /* In doubt a removal leaves a block unsure, because a second copy may remain: the tree would fill
  * up. */
-static void test_room_for_what_is_certain(void **state)
+static void test_unsure_blocks_are_evicted_first(void **state)
 {
     (void)state;
     begin(8);
@@ -452,24 +452,24 @@ static void test_room_for_what_is_certain(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_room_for_what_is_certain),
-        cmocka_unit_test(test_a_prefix_is_held_up_to_what_is_missing),
-        cmocka_unit_test(test_a_block_is_gone_with_its_last_copy),
-        cmocka_unit_test(test_missed_events_make_all_unsure),
-        cmocka_unit_test(test_what_is_stored_behind_something_unknown),
-        cmocka_unit_test(test_no_block_stands_behind_itself),
+        cmocka_unit_test(test_unsure_blocks_are_evicted_first),
+        cmocka_unit_test(test_a_prefix_ends_at_the_first_missing_block),
+        cmocka_unit_test(test_a_block_is_removed_with_its_last_copy),
+        cmocka_unit_test(test_missed_events_make_all_blocks_unsure),
+        cmocka_unit_test(test_blocks_behind_an_unknown_parent),
+        cmocka_unit_test(test_no_block_is_its_own_ancestor),
         cmocka_unit_test(test_tiers),
-        cmocka_unit_test(test_a_pool_that_engines_share),
+        cmocka_unit_test(test_a_shared_pool_proves_nothing_about_the_gpu),
         cmocka_unit_test(test_all_groups_must_serve_a_prefix),
-        cmocka_unit_test(test_what_is_found_counts_behind_what_is_gone),
-        cmocka_unit_test(test_an_engine_does_not_choose_where_blocks_stand),
-        cmocka_unit_test(test_one_block_again_and_again_in_one_event),
-        cmocka_unit_test(test_many_blocks_of_the_same_tokens),
-        cmocka_unit_test(test_clears_cost_what_was_stored),
-        cmocka_unit_test(test_without_room),
-        cmocka_unit_test(test_the_next_life_knows_the_same),
-        cmocka_unit_test(test_no_circle_and_no_block_twice),
-        cmocka_unit_test(test_other_bytes_make_no_other_tree),
+        cmocka_unit_test(test_found_blocks_count_behind_removed_blocks),
+        cmocka_unit_test(test_an_engine_cannot_choose_hash_table_slots),
+        cmocka_unit_test(test_a_repeated_block_in_an_event_is_charged),
+        cmocka_unit_test(test_many_blocks_with_equal_tokens_are_charged),
+        cmocka_unit_test(test_clears_are_charged_by_their_blocks),
+        cmocka_unit_test(test_a_full_tree),
+        cmocka_unit_test(test_a_tree_survives_a_restart),
+        cmocka_unit_test(test_kept_trees_have_no_cycles_or_duplicates),
+        cmocka_unit_test(test_malformed_kept_trees_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

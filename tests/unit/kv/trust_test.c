@@ -18,7 +18,7 @@ static unsigned answers(struct kv_tally *t, double chance, unsigned most, uint64
     return most;
 }
 
-static void one_that_never_agrees_is_found_soon(void **state)
+static void a_contradicting_engine_is_detected_soon(void **state)
 {
     (void)state;
     struct kv_tally t = {0};
@@ -33,7 +33,7 @@ static void one_that_never_agrees_is_found_soon(void **state)
 }
 
 /* An engine preempts all the time: half of the answers have no blocks. */
-static void half_is_enough(void **state)
+static void half_of_the_answers_agreeing_is_enough(void **state)
 {
     (void)state;
     unsigned lost = 0;
@@ -55,7 +55,7 @@ static void lose(struct kv_trust *t, uint64_t now_ms)
     assert_false(kv_trust_lose(t, now_ms)); /* reported once */
 }
 
-static void each_time_it_takes_longer(void **state)
+static void each_loss_of_trust_lasts_longer(void **state)
 {
     (void)state;
     struct kv_trust t = {0};
@@ -76,7 +76,7 @@ static void each_time_it_takes_longer(void **state)
 }
 
 /* The report of a restart may be a lie, too. */
-static void a_restart_helps_once(void **state)
+static void a_restart_restores_trust_once(void **state)
 {
     (void)state;
     struct kv_trust t = {0};
@@ -94,7 +94,7 @@ static void a_restart_helps_once(void **state)
 }
 
 /* A restart does not end the comparison: restarts have other causes than the engine's behaviour. */
-static void tallies_outlive_a_restart(void **state)
+static void tallies_survive_a_restart(void **state)
 {
     (void)state;
     struct kv_trust t = {0};
@@ -109,11 +109,11 @@ static void tallies_outlive_a_restart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_that_never_agrees_is_found_soon),
-        cmocka_unit_test(half_is_enough),
-        cmocka_unit_test(each_time_it_takes_longer),
-        cmocka_unit_test(a_restart_helps_once),
-        cmocka_unit_test(tallies_outlive_a_restart),
+        cmocka_unit_test(a_contradicting_engine_is_detected_soon),
+        cmocka_unit_test(half_of_the_answers_agreeing_is_enough),
+        cmocka_unit_test(each_loss_of_trust_lasts_longer),
+        cmocka_unit_test(a_restart_restores_trust_once),
+        cmocka_unit_test(tallies_survive_a_restart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,7 +74,7 @@ static void test_messages(void **state)
     }
 }
 
-static void test_other_messages_are_passed_over(void **state)
+static void test_other_messages_are_skipped(void **state)
 {
     (void)state;
     begin(3);
@@ -198,7 +198,7 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_messages), cmocka_unit_test(test_other_messages_are_passed_over),
+        cmocka_unit_test(test_messages), cmocka_unit_test(test_other_messages_are_skipped),
         cmocka_unit_test(test_commands), cmocka_unit_test(test_strangers),
         cmocka_unit_test(test_lengths),
     };

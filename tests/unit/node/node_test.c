@@ -37,7 +37,7 @@ static void options_reach_the_parts(void **state)
     node_options_free(&o);
 }
 
-static void what_cannot_be_made_is_refused_and_leaves_nothing(void **state)
+static void invalid_settings_are_refused_without_leaks(void **state)
 {
     (void)state;
     struct prng prng;
@@ -65,7 +65,7 @@ static const struct hash_secret *secret_of(const struct node *n)
     return &node_state_config_of(n->state)->secret;
 }
 
-static void alone_its_secret_is_its_own_and_of_several_the_keyring_s(void **state)
+static void the_hash_secret_is_own_or_from_the_keyring(void **state)
 {
     (void)state;
     struct prng prng;
@@ -102,8 +102,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_reach_the_parts),
-        cmocka_unit_test(what_cannot_be_made_is_refused_and_leaves_nothing),
-        cmocka_unit_test(alone_its_secret_is_its_own_and_of_several_the_keyring_s),
+        cmocka_unit_test(invalid_settings_are_refused_without_leaks),
+        cmocka_unit_test(the_hash_secret_is_own_or_from_the_keyring),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,7 +68,7 @@ static uint64_t moved(void)
 }
 
 /* A replica dies with more requests under way than the budget can save up: all of them move. */
-static void what_dies_with_a_loaded_replica_moves(void **state)
+static void requests_of_a_dead_loaded_replica_are_retried(void **state)
 {
     (void)state;
     open_world();
@@ -82,7 +82,7 @@ static void what_dies_with_a_loaded_replica_moves(void **state)
 }
 
 /* The same replica soon breaks new requests: their retries depend on the budget. */
-static void one_that_dies_again_is_not_spared(void **state)
+static void a_second_death_costs_retry_budget(void **state)
 {
     (void)state;
     open_world();
@@ -105,7 +105,7 @@ static void one_that_dies_again_is_not_spared(void **state)
 
 /* Many requests come to a replica before the first sign of being full: the other replica serves
  * them. If the other is full too, the budget limits the retries. */
-static void what_a_full_replica_turned_away_moves(void **state)
+static void requests_refused_by_a_full_replica_are_retried(void **state)
 {
     (void)state;
     open_world();
@@ -135,7 +135,7 @@ static unsigned saved(unsigned routers)
 }
 
 /* More routers do not repeat more failed requests; but each router must detect the failure. */
-static void routers_share_what_is_saved_up(void **state)
+static void routers_share_the_saved_retry_budget(void **state)
 {
     (void)state;
     assert_int_equal(saved(1), BUDGET_BURST);
@@ -147,10 +147,10 @@ static void routers_share_what_is_saved_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_dies_with_a_loaded_replica_moves),
-        cmocka_unit_test(one_that_dies_again_is_not_spared),
-        cmocka_unit_test(what_a_full_replica_turned_away_moves),
-        cmocka_unit_test(routers_share_what_is_saved_up),
+        cmocka_unit_test(requests_of_a_dead_loaded_replica_are_retried),
+        cmocka_unit_test(a_second_death_costs_retry_budget),
+        cmocka_unit_test(requests_refused_by_a_full_replica_are_retried),
+        cmocka_unit_test(routers_share_the_saved_retry_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ static const struct wire *ask(struct slice request, const char *engine)
 
 /* This router does not know the models of the other router's replica. Before the fix, a request
  * with a model still named the replica. */
-static void another_routers_replica_is_named_if_it_is_meant(void **state)
+static void another_routers_replica_is_named_only_if_concerned(void **state)
 {
     (void)state;
     static const char *const settings[] = {"engine-control-paths", "all", NULL};
@@ -57,7 +57,7 @@ static void another_routers_replica_is_named_if_it_is_meant(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(another_routers_replica_is_named_if_it_is_meant),
+        cmocka_unit_test(another_routers_replica_is_named_only_if_concerned),
     };
     return cmocka_run_group_tests_name("control", tests, NULL, NULL);
 }

@@ -37,7 +37,7 @@ static void an_idle_router_is_called_twice_a_second(void **state)
     proxy_world_close(&world);
 }
 
-static void a_limit_that_begins_brings_the_tick_forward(void **state)
+static void a_new_deadline_brings_the_tick_forward(void **state)
 {
     (void)state;
     begin();
@@ -54,7 +54,7 @@ static void a_limit_that_begins_brings_the_tick_forward(void **state)
     proxy_world_close(&world);
 }
 
-static void an_upload_has_its_limit(void **state)
+static void an_upload_has_a_deadline(void **state)
 {
     (void)state;
     begin();
@@ -71,7 +71,7 @@ static void an_upload_has_its_limit(void **state)
 }
 
 /* The tick needed for the limit is made, and finds the next limit. */
-static void a_limit_that_ends_early_costs_one_tick(void **state)
+static void a_cancelled_deadline_costs_a_single_tick(void **state)
 {
     (void)state;
     begin();
@@ -87,7 +87,7 @@ static void a_limit_that_ends_early_costs_one_tick(void **state)
 }
 
 /* Lowered limits also end sooner for waiting requests. */
-static void settings_that_change_are_looked_at_soon(void **state)
+static void changed_settings_are_applied_soon(void **state)
 {
     (void)state;
     begin();
@@ -101,7 +101,7 @@ static void settings_that_change_are_looked_at_soon(void **state)
 }
 
 /* Half a second without a tick is no pause: no time limit is extended. */
-static void a_quiet_time_is_no_pause(void **state)
+static void an_idle_time_is_no_pause(void **state)
 {
     (void)state;
     begin();
@@ -116,11 +116,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_idle_router_is_called_twice_a_second),
-        cmocka_unit_test(a_limit_that_begins_brings_the_tick_forward),
-        cmocka_unit_test(an_upload_has_its_limit),
-        cmocka_unit_test(a_limit_that_ends_early_costs_one_tick),
-        cmocka_unit_test(settings_that_change_are_looked_at_soon),
-        cmocka_unit_test(a_quiet_time_is_no_pause),
+        cmocka_unit_test(a_new_deadline_brings_the_tick_forward),
+        cmocka_unit_test(an_upload_has_a_deadline),
+        cmocka_unit_test(a_cancelled_deadline_costs_a_single_tick),
+        cmocka_unit_test(changed_settings_are_applied_soon),
+        cmocka_unit_test(an_idle_time_is_no_pause),
     };
     return cmocka_run_group_tests_name("due", tests, NULL, NULL);
 }

@@ -191,7 +191,7 @@ static void an_unknown_model(bool may_fail)
     recover_and_close();
 }
 
-static void errors_of_its_own(bool may_fail)
+static void the_routers_own_errors(bool may_fail)
 {
     open_world(&two);
     struct wire *a = proxy_world_connect(&world, PROXY_PORT_CLIENT);
@@ -321,7 +321,7 @@ EACH(a_chat)
 EACH(a_packed_answer)
 EACH(an_upload)
 EACH(an_unknown_model)
-EACH(errors_of_its_own)
+EACH(the_routers_own_errors)
 EACH(models)
 EACH(created)
 EACH(an_engine_that_connects)
@@ -329,10 +329,14 @@ EACH(an_engine_that_connects)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_created),           cmocka_unit_test(test_a_chat),
-        cmocka_unit_test(test_an_upload),         cmocka_unit_test(test_an_unknown_model),
-        cmocka_unit_test(test_errors_of_its_own), cmocka_unit_test(test_models),
-        cmocka_unit_test(test_a_packed_answer),   cmocka_unit_test(test_an_engine_that_connects),
+        cmocka_unit_test(test_created),
+        cmocka_unit_test(test_a_chat),
+        cmocka_unit_test(test_an_upload),
+        cmocka_unit_test(test_an_unknown_model),
+        cmocka_unit_test(test_the_routers_own_errors),
+        cmocka_unit_test(test_models),
+        cmocka_unit_test(test_a_packed_answer),
+        cmocka_unit_test(test_an_engine_that_connects),
     };
     world_spare_by = failmalloc_spare;
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -164,7 +164,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static void an_engine_says_where(void **state)
+static void the_engine_reports_the_endpoint(void **state)
 {
     (void)state;
     passes(5 * SECOND);
@@ -191,7 +191,7 @@ static void an_engine_says_where(void **state)
     assert_int_equal(asked, 2);
 }
 
-static void one_that_knows_no_such_path_is_left_alone(void **state)
+static void an_engine_without_the_path_is_rarely_asked(void **state)
 {
     (void)state;
     status = 404;
@@ -209,7 +209,7 @@ static void one_that_knows_no_such_path_is_left_alone(void **state)
     assert_in_range(asked, before + 2, before + 3);
 }
 
-static void another_life_is_asked_anew(void **state)
+static void a_restarted_engine_is_asked_again(void **state)
 {
     (void)state;
     passes(30 * SECOND);
@@ -247,7 +247,7 @@ static void listen_to_the_log(void)
 }
 
 /* A feed still read by another router is not lost; a feed closed to all routers is lost. */
-static void a_feed_that_is_handed_over_is_not_lost(void **state)
+static void a_feed_handed_over_is_not_lost(void **state)
 {
     (void)state;
     listen_to_the_log();
@@ -270,7 +270,7 @@ static void a_feed_that_is_handed_over_is_not_lost(void **state)
 
 /* The machine's uptime is the clock: the first look once seemed to come long after the last
  * success. */
-static void an_endpoint_named_from_the_start_has_its_time(void **state)
+static void a_configured_endpoint_has_time_to_connect(void **state)
 {
     (void)state;
     struct node_labels labels = {0};
@@ -285,7 +285,7 @@ static void an_endpoint_named_from_the_start_has_its_time(void **state)
 }
 
 /* Logged once, with the remedy, and once on recovery. */
-static void an_endpoint_that_is_not_reached_is_logged(void **state)
+static void an_unreachable_endpoint_is_logged(void **state)
 {
     (void)state;
     struct node_labels labels = {0};
@@ -313,7 +313,7 @@ static void an_endpoint_that_is_not_reached_is_logged(void **state)
 
 /* The engine does not have the topic, but the subscription is open. After a replay the reader may
  * count as live meanwhile. */
-static void a_feed_of_which_nothing_comes_is_logged(void **state)
+static void a_silent_feed_is_logged(void **state)
 {
     (void)state;
     uint64_t *stored = &world.node->router->slots[0].events.stored;
@@ -338,7 +338,7 @@ static void a_feed_of_which_nothing_comes_is_logged(void **state)
 
 /* If nothing else shows the restart, the log reports it from the feed. If metrics show the restart,
  * they report it. */
-static void a_restart_that_the_feed_shows_is_logged(void **state)
+static void a_restart_seen_only_in_the_feed_is_logged(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 2; i++) {
@@ -363,7 +363,7 @@ static void a_restart_that_the_feed_shows_is_logged(void **state)
     }
 }
 
-static void others_read_where_it_is_their_turn(void **state)
+static void other_routers_read_in_their_turn(void **state)
 {
     (void)state;
     replica(0)->turn_events = (struct node_turn){.others = 3, .ahead = 2};
@@ -407,7 +407,7 @@ static void others_read_where_it_is_their_turn(void **state)
 
 /* The other routers rely on a reading router, but not on a router without a subscription, or one
  * that does not read. */
-static void the_others_count_on_one_that_reads(void **state)
+static void other_routers_rely_on_a_reading_router(void **state)
 {
     (void)state;
     const enum node_reads *reads = &world.node->router->slots[0].events.reads;
@@ -439,7 +439,7 @@ static void message(uint64_t number)
 
 /* A router that knows the contents goes before a router that does not. A standby does so only after
  * a while: if all know the same, the speaker goes on. */
-static void one_that_knows_goes_ahead(void **state)
+static void a_router_with_live_contents_goes_first(void **state)
 {
     (void)state;
     const enum node_reads *reads = &world.node->router->slots[0].events.reads;
@@ -467,7 +467,7 @@ static void one_that_knows_goes_ahead(void **state)
     assert_int_equal(*reads, NODE_READS_TURN);
 }
 
-static void a_label_names_another_host(void **state)
+static void a_label_sets_another_endpoint(void **state)
 {
     (void)state;
     struct node_labels labels = {0};
@@ -482,7 +482,7 @@ static void a_label_names_another_host(void **state)
 }
 
 /* Replica 0's events are off, and the other replicas' events are read. */
-static void a_label_turns_them_off(void **state)
+static void a_label_turns_events_off(void **state)
 {
     (void)state;
     listen_to_the_log();
@@ -506,7 +506,7 @@ static void a_label_turns_them_off(void **state)
 }
 
 /* If a process has several ranks, each rank has a feed, and the address itself has none. */
-static void ranks_have_feeds_of_their_own(void **state)
+static void each_rank_has_a_feed(void **state)
 {
     (void)state;
     sources = two_ranks;
@@ -530,22 +530,22 @@ static void ranks_have_feeds_of_their_own(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(an_engine_says_where, setup, teardown),
-        cmocka_unit_test_setup_teardown(one_that_knows_no_such_path_is_left_alone, setup, teardown),
-        cmocka_unit_test_setup_teardown(another_life_is_asked_anew, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_feed_that_is_handed_over_is_not_lost, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_endpoint_named_from_the_start_has_its_time, setup,
+        cmocka_unit_test_setup_teardown(the_engine_reports_the_endpoint, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_engine_without_the_path_is_rarely_asked, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(a_feed_of_which_nothing_comes_is_logged, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_endpoint_that_is_not_reached_is_logged, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_feed_of_which_nothing_comes_is_logged, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_restart_that_the_feed_shows_is_logged, setup, teardown),
-        cmocka_unit_test_setup_teardown(others_read_where_it_is_their_turn, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_others_count_on_one_that_reads, setup, teardown),
-        cmocka_unit_test_setup_teardown(one_that_knows_goes_ahead, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_label_names_another_host, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_label_turns_them_off, setup, teardown),
-        cmocka_unit_test_setup_teardown(ranks_have_feeds_of_their_own, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_restarted_engine_is_asked_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_feed_handed_over_is_not_lost, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_configured_endpoint_has_time_to_connect, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_silent_feed_is_logged, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_unreachable_endpoint_is_logged, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_silent_feed_is_logged, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_restart_seen_only_in_the_feed_is_logged, setup, teardown),
+        cmocka_unit_test_setup_teardown(other_routers_read_in_their_turn, setup, teardown),
+        cmocka_unit_test_setup_teardown(other_routers_rely_on_a_reading_router, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_router_with_live_contents_goes_first, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_label_sets_another_endpoint, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_label_turns_events_off, setup, teardown),
+        cmocka_unit_test_setup_teardown(each_rank_has_a_feed, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 static struct proxy_world world;
 
 /* The replica's health check is given up too: nothing waits for a missing answer. */
-static void a_check_that_is_under_way_holds_up_nothing(void **state)
+static void a_health_check_in_flight_delays_nothing(void **state)
 {
     (void)state;
     proxy_world_open(&world,
@@ -35,7 +35,7 @@ static void on_fetched(void *context, int err, bool refused, unsigned status, st
 
 /* A client's request for models uses a connection of neither a check nor a generation: the pool was
  * closed while the connection was in use. */
-static void a_question_that_is_under_way_is_waited_for(void **state)
+static void a_model_query_in_flight_is_waited_for(void **state)
 {
     (void)state;
     struct fetch fetch;
@@ -51,8 +51,8 @@ static void a_question_that_is_under_way_is_waited_for(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_check_that_is_under_way_holds_up_nothing),
-        cmocka_unit_test(a_question_that_is_under_way_is_waited_for),
+        cmocka_unit_test(a_health_check_in_flight_delays_nothing),
+        cmocka_unit_test(a_model_query_in_flight_is_waited_for),
     };
     return cmocka_run_group_tests_name("forgotten", tests, NULL, NULL);
 }

@@ -244,7 +244,7 @@ static void session(uint64_t seed)
     proxy_world_close(&world);
 }
 
-static void answers_come_out_as_they_were(void **state)
+static void answers_are_decompressed_unchanged(void **state)
 {
     (void)state;
     const char *only = getenv("SEED");
@@ -302,7 +302,7 @@ static void blocks(unsigned count, uint64_t waits)
     buf_free(&sent);
 }
 
-static void one_event_decodes_a_mebibyte(void **state)
+static void a_write_decodes_at_most_a_mebibyte(void **state)
 {
     (void)state;
     blocks(1, 0);
@@ -313,7 +313,7 @@ static void one_event_decodes_a_mebibyte(void **state)
 
 /* The client is behind, the decoder has all input, and part of the output is not out yet. This part
  * is sent when the client has read, though the engine sends nothing more for now. */
-static void what_the_decoder_holds_goes_out_too(void **state)
+static void decoded_bytes_are_sent_without_more_input(void **state)
 {
     (void)state;
     static const char *const framings[] = {"Content-Length: 21\r\n\r\n",
@@ -354,9 +354,9 @@ static void what_the_decoder_holds_goes_out_too(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_the_decoder_holds_goes_out_too),
-        cmocka_unit_test(one_event_decodes_a_mebibyte),
-        cmocka_unit_test(answers_come_out_as_they_were),
+        cmocka_unit_test(decoded_bytes_are_sent_without_more_input),
+        cmocka_unit_test(a_write_decodes_at_most_a_mebibyte),
+        cmocka_unit_test(answers_are_decompressed_unchanged),
     };
     return cmocka_run_group_tests_name("packed", tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 #include "tests/lib/test.h"
 
 /* Ten times the prediction, within 30 s and 300 s. */
-static void the_prediction_says_how_long(void **state)
+static void the_wait_is_ten_times_the_prediction(void **state)
 {
     (void)state;
     assert_int_equal(exchange_token_wait_ms(0.1), 30000);
@@ -10,14 +10,14 @@ static void the_prediction_says_how_long(void **state)
     assert_int_equal(exchange_token_wait_ms(60), 300000);
 }
 
-static void what_is_not_known_has_the_most(void **state)
+static void an_unknown_wait_is_the_longest(void **state)
 {
     (void)state;
     assert_int_equal(exchange_token_wait_ms(0), 300000);
 }
 
 /* 20,000 tokens at 50 a second, with an empty queue: 400 s are honest. */
-static void a_laptop_is_not_cut(void **state)
+static void slow_hardware_gets_a_long_wait(void **state)
 {
     (void)state;
     assert_int_equal(exchange_token_wait_ms(400), 1200000);
@@ -26,9 +26,9 @@ static void a_laptop_is_not_cut(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_prediction_says_how_long),
-        cmocka_unit_test(what_is_not_known_has_the_most),
-        cmocka_unit_test(a_laptop_is_not_cut),
+        cmocka_unit_test(the_wait_is_ten_times_the_prediction),
+        cmocka_unit_test(an_unknown_wait_is_the_longest),
+        cmocka_unit_test(slow_hardware_gets_a_long_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -171,7 +171,7 @@ static int teardown(void **state)
 
 /* --- owners of connections ------------------------------------------------------------------- */
 
-static void by_its_topic(void **state)
+static void a_publisher_is_found_by_its_topic(void **state)
 {
     (void)state;
     label(1, "kv-events=listen?topic=kv@b&replay=5657");
@@ -198,7 +198,7 @@ static void by_its_topic(void **state)
     assert_int_equal(figure("{state=\"read\"}"), 1);
 }
 
-static void by_its_address(void **state)
+static void a_publisher_is_found_by_its_address(void **state)
 {
     (void)state;
     char mapped[64];
@@ -211,7 +211,7 @@ static void by_its_address(void **state)
     assert_int_equal(read_of(0), 2);
 }
 
-static void nobodys_are_dropped(void **state)
+static void messages_of_unknown_publishers_are_dropped(void **state)
 {
     (void)state;
     label(1, "kv-events=listen?topic=kv@b");
@@ -238,7 +238,7 @@ static void nobodys_are_dropped(void **state)
 }
 
 /* The label turns the replica's events off: the messages are recognised, and not read. */
-static void one_whose_events_are_off(void **state)
+static void events_turned_off_are_not_read(void **state)
 {
     (void)state;
     label(0, "kv-events=off");
@@ -266,7 +266,7 @@ static void on_event(void *context, enum log_level level, const char *event,
 }
 
 /* Among many connections, the log names a connection every few seconds, and each only once. */
-static void the_log_says_so_once(void **state)
+static void unknown_publishers_are_logged_once(void **state)
 {
     (void)state;
     said = 0;
@@ -285,7 +285,7 @@ static void the_log_says_so_once(void **state)
 }
 
 /* If two replicas match, neither is taken. */
-static void two_that_could_be_meant(void **state)
+static void an_ambiguous_publisher_is_not_read(void **state)
 {
     (void)state;
     struct node_address *other = &world.proxy->engines.pools[1].address;
@@ -303,7 +303,7 @@ static void two_that_could_be_meant(void **state)
     assert_int_equal(dropped("several"), 2);
 }
 
-static void one_connection_cannot_tell_ranks(void **state)
+static void a_connection_for_several_ranks_is_not_read(void **state)
 {
     (void)state;
     label(0, "ranks=2#kv-events=listen?topic=kv@a");
@@ -328,7 +328,7 @@ static void the_first_connection_is_read(void **state)
 }
 
 /* The slot number may soon belong to another replica. */
-static void a_name_that_is_forgotten(void **state)
+static void a_forgotten_replicas_connection_is_not_read(void **state)
 {
     (void)state;
     struct wire *w = engine(address(0));
@@ -346,7 +346,7 @@ static void a_name_that_is_forgotten(void **state)
 /* --- the reading router ---------------------------------------------------------------------- */
 
 /* The feed's knowledge is kept for a minute; the other routers no longer rely on this router. */
-static void a_connection_that_ends(void **state)
+static void a_closed_connection_keeps_the_feed_for_a_minute(void **state)
 {
     (void)state;
     struct wire *w = engine(address(0));
@@ -369,7 +369,7 @@ static void a_connection_that_ends(void **state)
 }
 
 /* By the turns this router goes before all routers without a connection. */
-static void others_that_have_none_do_not_count(void **state)
+static void routers_without_a_connection_do_not_count(void **state)
 {
     (void)state;
     struct node_replica *k = &world.node->router->replicas[0];
@@ -394,7 +394,7 @@ static void others_that_have_none_do_not_count(void **state)
 
 /* --- strangers ------------------------------------------------------------------------------- */
 
-static void what_is_no_publisher(void **state)
+static void other_protocols_are_refused(void **state)
 {
     (void)state;
     struct wire *web = dial("203.0.113.9"), *silent = dial("203.0.113.9");
@@ -424,7 +424,7 @@ static void what_is_no_publisher(void **state)
     assert_int_equal(connections(), 1);
 }
 
-static void there_is_room_for_so_many(void **state)
+static void connections_are_limited(void **state)
 {
     (void)state;
     said_full = said_refused = 0;
@@ -446,7 +446,7 @@ static void there_is_room_for_so_many(void **state)
 }
 
 /* After sending too much, a connection is read again in the next second. */
-static void bytes_of_a_second(void **state)
+static void bytes_per_second_are_limited(void **state)
 {
     (void)state;
     enum { LEN = 16 << 20 };
@@ -465,7 +465,7 @@ static void bytes_of_a_second(void **state)
 }
 
 /* Among messages without an end, the largest is dropped to make room. */
-static void memory_of_all(void **state)
+static void memory_is_limited_for_all_connections(void **state)
 {
     (void)state;
     enum { LEN = 15 << 20, COUNT = 6 };
@@ -491,21 +491,25 @@ static void memory_of_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(by_its_topic, setup, teardown),
-        cmocka_unit_test_setup_teardown(by_its_address, setup, teardown),
-        cmocka_unit_test_setup_teardown(nobodys_are_dropped, setup, teardown),
-        cmocka_unit_test_setup_teardown(one_whose_events_are_off, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_log_says_so_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(two_that_could_be_meant, setup, teardown),
-        cmocka_unit_test_setup_teardown(one_connection_cannot_tell_ranks, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_publisher_is_found_by_its_topic, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_publisher_is_found_by_its_address, setup, teardown),
+        cmocka_unit_test_setup_teardown(messages_of_unknown_publishers_are_dropped, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(events_turned_off_are_not_read, setup, teardown),
+        cmocka_unit_test_setup_teardown(unknown_publishers_are_logged_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_ambiguous_publisher_is_not_read, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_connection_for_several_ranks_is_not_read, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(the_first_connection_is_read, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_name_that_is_forgotten, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_connection_that_ends, setup, teardown),
-        cmocka_unit_test_setup_teardown(others_that_have_none_do_not_count, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_no_publisher, setup, teardown),
-        cmocka_unit_test_setup_teardown(there_is_room_for_so_many, setup, teardown),
-        cmocka_unit_test_setup_teardown(bytes_of_a_second, setup, teardown),
-        cmocka_unit_test_setup_teardown(memory_of_all, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_forgotten_replicas_connection_is_not_read, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_closed_connection_keeps_the_feed_for_a_minute, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(routers_without_a_connection_do_not_count, setup, teardown),
+        cmocka_unit_test_setup_teardown(other_protocols_are_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(connections_are_limited, setup, teardown),
+        cmocka_unit_test_setup_teardown(bytes_per_second_are_limited, setup, teardown),
+        cmocka_unit_test_setup_teardown(memory_is_limited_for_all_connections, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,7 +49,7 @@ static void ask(struct wire *client, unsigned number, const char *more)
     proxy_world_settle(&world);
 }
 
-static void their_sum_is_not_told_as_one(void **state)
+static void usage_of_several_answers_is_marked(void **state)
 {
     (void)state;
     static const struct {
@@ -79,7 +79,7 @@ static void their_sum_is_not_told_as_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(their_sum_is_not_told_as_one),
+        cmocka_unit_test(usage_of_several_answers_is_marked),
     };
     return cmocka_run_group_tests_name("several", tests, NULL, NULL);
 }

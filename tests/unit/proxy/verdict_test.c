@@ -5,7 +5,7 @@
 #include "node/admission/budget.h"
 #include "tests/lib/test.h"
 
-static void whose_failure_it_is(void **state)
+static void failures_are_blamed_by_status_and_message(void **state)
 {
     (void)state;
     static const struct {
@@ -49,7 +49,7 @@ static void whose_failure_it_is(void **state)
 }
 
 /* The words of vLLM 0.9 to 0.33, SGLang 0.4 to 0.5.23, llama.cpp and OpenAI. */
-static void a_context_that_is_short_is_known_by_its_words(void **state)
+static void a_context_error_is_recognised_by_its_message(void **state)
 {
     (void)state;
     static const char *const too_long[] = {
@@ -81,7 +81,7 @@ static void a_context_that_is_short_is_known_by_its_words(void **state)
         assert_false(verdict_context_is_short(slice_of_cstr(other[i])));
 }
 
-static void an_adapter_that_is_not_there_is_known_by_its_words(void **state)
+static void an_unknown_adapter_is_recognised_by_its_message(void **state)
 {
     (void)state;
     assert_true(verdict_adapter_is_unknown(
@@ -92,7 +92,7 @@ static void an_adapter_that_is_not_there_is_known_by_its_words(void **state)
 }
 
 /* As in vLLM 0.32 and SGLang 0.5. */
-static void a_rank_that_is_not_there_is_known_by_its_words(void **state)
+static void an_unknown_rank_is_recognised_by_its_message(void **state)
 {
     (void)state;
     assert_true(verdict_rank_is_unknown(SLICE("data_parallel_rank 1 is out of range [0, 1).")));
@@ -137,10 +137,10 @@ static void a_budget_bounds_an_outage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whose_failure_it_is),
-        cmocka_unit_test(a_context_that_is_short_is_known_by_its_words),
-        cmocka_unit_test(an_adapter_that_is_not_there_is_known_by_its_words),
-        cmocka_unit_test(a_rank_that_is_not_there_is_known_by_its_words),
+        cmocka_unit_test(failures_are_blamed_by_status_and_message),
+        cmocka_unit_test(a_context_error_is_recognised_by_its_message),
+        cmocka_unit_test(an_unknown_adapter_is_recognised_by_its_message),
+        cmocka_unit_test(an_unknown_rank_is_recognised_by_its_message),
         cmocka_unit_test(reasons_have_names),
         cmocka_unit_test(a_budget_bounds_an_outage),
     };

@@ -49,7 +49,7 @@ static double right_share(const struct events_seen *s)
 
 /* If traffic bypasses the routers, perhaps no answer has reported a text of an engine. With random
  * eviction, second copies outlast the first copies, which leaves doubt. */
-static void test_checkpoints_are_believed_right(void **state)
+static void test_beliefs_about_checkpoints_are_right(void **state)
 {
     static const struct {
         struct fleet fleet;
@@ -72,7 +72,7 @@ static void test_checkpoints_are_believed_right(void **state)
 }
 
 /* Each engine has a reader and a standby, and no other router has a subscription. */
-static void test_one_reads_and_one_stands_by(void **state)
+static void test_each_engine_has_a_reader_and_a_standby(void **state)
 {
     static const struct {
         unsigned routers, readers;
@@ -90,8 +90,8 @@ static void test_one_reads_and_one_stands_by(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_checkpoints_are_believed_right),
-        cmocka_unit_test(test_one_reads_and_one_stands_by),
+        cmocka_unit_test(test_beliefs_about_checkpoints_are_right),
+        cmocka_unit_test(test_each_engine_has_a_reader_and_a_standby),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -78,7 +78,7 @@ static struct figures run(const struct fleet *f, const struct workload *w, struc
 }
 
 /* The most popular of 200 has a sixth of the requests, or more. */
-static void adapters_stay_where_they_are(void **state)
+static void adapters_are_rarely_reloaded(void **state)
 {
     (void)state;
     const struct {
@@ -152,7 +152,7 @@ static void bursts_are_spread(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(adapters_stay_where_they_are),
+        cmocka_unit_test(adapters_are_rarely_reloaded),
         cmocka_unit_test(bursts_are_spread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

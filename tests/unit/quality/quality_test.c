@@ -76,13 +76,13 @@ static void ordered(unsigned routers, double points, double times)
     workload_free(&w);
 }
 
-static void test_one_router_is_near_perfect_knowledge_and_before_all_rivals(void **state)
+static void test_a_single_router_beats_all_rivals(void **state)
 {
     (void)state;
     ordered(1, 0.02, 1.2);
 }
 
-static void test_four_routers_are_near_perfect_knowledge_and_before_all_rivals(void **state)
+static void test_four_routers_beat_all_rivals(void **state)
 {
     (void)state;
     ordered(4, 0.02, 1.3);
@@ -103,7 +103,7 @@ static void slow_one_known(unsigned routers, double speed)
     workload_free(&w);
 }
 
-static void test_an_engine_five_times_slower_is_known(void **state)
+static void test_an_engine_five_times_slower_is_recognised(void **state)
 {
     (void)state;
     static const struct {
@@ -118,7 +118,7 @@ static void test_an_engine_five_times_slower_is_known(void **state)
  * Half of the answers took 1.8 times as long as necessary, because steps up to twice as long
  * counted as equal. With some seeds they still did: samples of the pace faded between two answers,
  * and with few samples all engines counted as fast as the fleet. */
-static void test_idle_engines_of_two_generations_are_told_apart(void **state)
+static void test_idle_engines_of_two_generations_are_distinguished(void **state)
 {
     (void)state;
     for (unsigned seed = 7; seed < 7 + TEST_ROUNDS(3); seed++) {
@@ -140,7 +140,7 @@ static void test_idle_engines_of_two_generations_are_told_apart(void **state)
  * best rival. In the second last case clients do not stream, so nothing showed a slow engine before
  * the answers ended (3.9 times). In the last case, all requests went to the fast engines, beyond
  * their capacity (16 times). */
-static void test_engines_of_any_speeds_are_told_apart(void **state)
+static void test_engines_of_any_speeds_are_distinguished(void **state)
 {
     (void)state;
     struct regrets r;
@@ -155,7 +155,7 @@ static void test_engines_of_any_speeds_are_told_apart(void **state)
 
 /* At most sixteen requests run at once, which no engine reports. Most requests share a prefix,
  * which draws them to the same engine; the queue there is invisible, because answers come whole. */
-static void test_room_that_no_engine_reports_is_known(void **state)
+static void test_unreported_capacity_is_learned(void **state)
 {
     (void)state;
     struct workload w;
@@ -189,7 +189,7 @@ static void test_regret_over_draws_is_bounded(void **state)
 }
 
 /* An answer is in the engine's cache, and the conversation's next prompt contains the answer. */
-static void test_answers_that_come_back_are_found(void **state)
+static void test_answers_reused_in_the_next_prompt_are_found(void **state)
 {
     (void)state;
     struct workload w;
@@ -204,7 +204,7 @@ static void test_answers_that_come_back_are_found(void **state)
 
 /* Documents in any order. If engines reuse documents at any place, chunks find them, at a mean TTFT
  * far below the TTFT with prefixes; if engines reuse only prefixes, chunks are the worse choice. */
-static void test_chunks_are_worth_it_where_engines_reuse_them(void **state)
+static void test_chunks_pay_only_if_engines_reuse_them(void **state)
 {
     (void)state;
     static const unsigned counts[] = {4, 1};
@@ -227,7 +227,7 @@ static void test_chunks_are_worth_it_where_engines_reuse_them(void **state)
     }
 }
 
-static void test_one_seed_is_one_outcome(void **state)
+static void test_the_same_seed_gives_the_same_outcome(void **state)
 {
     (void)state;
     struct workload w;
@@ -266,16 +266,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_changing_leading_line),
-        cmocka_unit_test(test_one_router_is_near_perfect_knowledge_and_before_all_rivals),
-        cmocka_unit_test(test_four_routers_are_near_perfect_knowledge_and_before_all_rivals),
-        cmocka_unit_test(test_an_engine_five_times_slower_is_known),
-        cmocka_unit_test(test_idle_engines_of_two_generations_are_told_apart),
-        cmocka_unit_test(test_room_that_no_engine_reports_is_known),
-        cmocka_unit_test(test_engines_of_any_speeds_are_told_apart),
+        cmocka_unit_test(test_a_single_router_beats_all_rivals),
+        cmocka_unit_test(test_four_routers_beat_all_rivals),
+        cmocka_unit_test(test_an_engine_five_times_slower_is_recognised),
+        cmocka_unit_test(test_idle_engines_of_two_generations_are_distinguished),
+        cmocka_unit_test(test_unreported_capacity_is_learned),
+        cmocka_unit_test(test_engines_of_any_speeds_are_distinguished),
         cmocka_unit_test(test_regret_over_draws_is_bounded),
-        cmocka_unit_test(test_answers_that_come_back_are_found),
-        cmocka_unit_test(test_chunks_are_worth_it_where_engines_reuse_them),
-        cmocka_unit_test(test_one_seed_is_one_outcome),
+        cmocka_unit_test(test_answers_reused_in_the_next_prompt_are_found),
+        cmocka_unit_test(test_chunks_pay_only_if_engines_reuse_them),
+        cmocka_unit_test(test_the_same_seed_gives_the_same_outcome),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@ static void once(struct node_adapters *a, uint32_t adapter, uint64_t now_ms)
     node_adapters_release(a, K, adapter);
 }
 
-static void the_least_recently_used_gives_way(void **state)
+static void the_least_recently_used_adapter_is_evicted(void **state)
 {
     (void)state;
     struct node_adapters *a = make(2);
@@ -50,7 +50,7 @@ static void the_least_recently_used_gives_way(void **state)
     node_adapters_destroy(a);
 }
 
-static void one_in_use_stays(void **state)
+static void an_adapter_in_use_is_not_evicted(void **state)
 {
     (void)state;
     struct node_adapters *a = make(2);
@@ -75,7 +75,7 @@ static void one_in_use_stays(void **state)
 }
 
 /* If the engine turns out to have fewer slots, an adapter in use is removed, too. */
-static void slots_are_what_the_engine_says(void **state)
+static void the_engine_reports_its_adapter_slots(void **state)
 {
     (void)state;
     struct node_adapters *a = make(0);
@@ -94,7 +94,7 @@ static void slots_are_what_the_engine_says(void **state)
 }
 
 /* Two are requested often, many once: with two slots those two are popular. */
-static void what_is_asked_for_often_is_wanted(void **state)
+static void popular_adapters_keep_their_slots(void **state)
 {
     (void)state;
     struct node_adapters *a = make(2);
@@ -121,7 +121,7 @@ static void what_is_asked_for_often_is_wanted(void **state)
 }
 
 /* Beyond the limit of followed adapters the least popular are dropped. */
-static void there_may_be_any_number(void **state)
+static void followed_adapters_are_limited(void **state)
 {
     (void)state;
     struct node_adapters *a = make(2);
@@ -136,7 +136,7 @@ static void there_may_be_any_number(void **state)
     node_adapters_destroy(a);
 }
 
-static void a_load_takes_what_it_was_seen_to_take(void **state)
+static void the_load_time_is_learned(void **state)
 {
     (void)state;
     struct node_adapters *a = make(2);
@@ -162,12 +162,12 @@ static void a_load_takes_what_it_was_seen_to_take(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_least_recently_used_gives_way),
-        cmocka_unit_test(one_in_use_stays),
-        cmocka_unit_test(slots_are_what_the_engine_says),
-        cmocka_unit_test(what_is_asked_for_often_is_wanted),
-        cmocka_unit_test(there_may_be_any_number),
-        cmocka_unit_test(a_load_takes_what_it_was_seen_to_take),
+        cmocka_unit_test(the_least_recently_used_adapter_is_evicted),
+        cmocka_unit_test(an_adapter_in_use_is_not_evicted),
+        cmocka_unit_test(the_engine_reports_its_adapter_slots),
+        cmocka_unit_test(popular_adapters_keep_their_slots),
+        cmocka_unit_test(followed_adapters_are_limited),
+        cmocka_unit_test(the_load_time_is_learned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,7 +48,7 @@ static void rows_sum_up_per_replica_and_model(void **state)
 }
 
 /* Whatever an engine reports, the share is at most 1. */
-static void no_more_is_cached_than_there_was(void **state)
+static void cached_tokens_never_exceed_prompt_tokens(void **state)
 {
     (void)state;
     struct node_answered *a = make();
@@ -61,7 +61,7 @@ static void no_more_is_cached_than_there_was(void **state)
     node_answered_destroy(a);
 }
 
-static void beyond_the_limit_a_replica_has_one_row_without_a_name(void **state)
+static void models_beyond_the_limit_share_a_nameless_row(void **state)
 {
     (void)state;
     enum { REPLICAS = 1024, MODELS = 6 };
@@ -193,7 +193,7 @@ static void answer(struct node_router *r, const char *model)
 
 /* An engine that does not list models to the router may accept any name, and rows would stay for
  * good. */
-static void names_that_clients_make_up_take_no_rows(void **state)
+static void invented_model_names_get_no_rows(void **state)
 {
     (void)state;
     struct node_router *r = make_router();
@@ -231,10 +231,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_sum_up_per_replica_and_model),
-        cmocka_unit_test(no_more_is_cached_than_there_was),
+        cmocka_unit_test(cached_tokens_never_exceed_prompt_tokens),
         cmocka_unit_test(answered_tokens_have_one_denominator),
-        cmocka_unit_test(names_that_clients_make_up_take_no_rows),
-        cmocka_unit_test(beyond_the_limit_a_replica_has_one_row_without_a_name),
+        cmocka_unit_test(invented_model_names_get_no_rows),
+        cmocka_unit_test(models_beyond_the_limit_share_a_nameless_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

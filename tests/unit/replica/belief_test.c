@@ -23,7 +23,7 @@ static void assert_near(double actual, double expected)
 
 static const uint32_t counts[MASK + 1] = {0, 50, 40, 0, 30, 20, 0, 10, 10, 0};
 
-static void all_is_present_while_there_is_room(void **state)
+static void everything_fits_a_large_cache(void **state)
 {
     (void)state;
     struct node_belief b;
@@ -36,7 +36,7 @@ static void all_is_present_while_there_is_room(void **state)
     assert_false(b.stale);
 }
 
-static void the_newest_that_fit_are_present(void **state)
+static void the_newest_blocks_that_fit_are_present(void **state)
 {
     (void)state;
     struct node_belief b;
@@ -81,7 +81,7 @@ static void displaced_counts_the_oldest_first(void **state)
 /* A belief from before the index moved on (or never counted) starts at a floor outside of the ring.
  * Generations before the oldest share places with other generations. Walking them took milliseconds
  * a decision after a month of uptime. */
-static void what_the_ring_no_longer_has_is_not_walked(void **state)
+static void generations_outside_the_ring_are_not_walked(void **state)
 {
     (void)state;
     struct node_decay decay;
@@ -97,7 +97,7 @@ static void what_the_ring_no_longer_has_is_not_walked(void **state)
                 50 * exp(-0.8) + 10 * exp(-0.7));
 }
 
-static void depth_counts_what_was_used_since(void **state)
+static void depth_counts_blocks_used_since(void **state)
 {
     (void)state;
     struct crdt_index_ring ring = ring_of(counts);
@@ -115,7 +115,7 @@ static void depth_counts_what_was_used_since(void **state)
     assert_near(among, 50);
 }
 
-static void what_was_refused_takes_no_room(void **state)
+static void refused_prompts_take_no_cache_space(void **state)
 {
     (void)state;
     struct crdt_index_ring ring = ring_of(counts);
@@ -145,7 +145,7 @@ static void what_was_refused_takes_no_room(void **state)
 }
 
 /* Each of a handful of answers moves the factor by a few percent, until it is right. */
-static void the_factor_goes_in_steps_to_what_is_known(void **state)
+static void the_size_factor_approaches_the_truth_in_steps(void **state)
 {
     (void)state;
     struct node_belief b;
@@ -165,13 +165,13 @@ static void the_factor_goes_in_steps_to_what_is_known(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_is_present_while_there_is_room),
-        cmocka_unit_test(the_newest_that_fit_are_present),
+        cmocka_unit_test(everything_fits_a_large_cache),
+        cmocka_unit_test(the_newest_blocks_that_fit_are_present),
         cmocka_unit_test(displaced_counts_the_oldest_first),
-        cmocka_unit_test(what_the_ring_no_longer_has_is_not_walked),
-        cmocka_unit_test(depth_counts_what_was_used_since),
-        cmocka_unit_test(what_was_refused_takes_no_room),
-        cmocka_unit_test(the_factor_goes_in_steps_to_what_is_known),
+        cmocka_unit_test(generations_outside_the_ring_are_not_walked),
+        cmocka_unit_test(depth_counts_blocks_used_since),
+        cmocka_unit_test(refused_prompts_take_no_cache_space),
+        cmocka_unit_test(the_size_factor_approaches_the_truth_in_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

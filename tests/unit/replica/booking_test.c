@@ -51,7 +51,7 @@ static void the_queue_runs_down_with_time(void **state)
     node_bookings_destroy(p);
 }
 
-static void one_that_overtakes_is_not_timed(void **state)
+static void an_overtaking_prompt_is_not_timed(void **state)
 {
     (void)state;
     struct node_bookings *p;
@@ -70,7 +70,7 @@ static void one_that_overtakes_is_not_timed(void **state)
 }
 
 /* The time for which the head of the queue has been computed bounds the engine's speed. */
-static void the_head_is_timed(void **state)
+static void the_first_prompt_in_the_queue_is_timed(void **state)
 {
     (void)state;
     struct node_bookings *p;
@@ -95,7 +95,7 @@ static void the_head_is_timed(void **state)
 
 /* Unstreamed answers show the first byte only at the end, so they leave the queue when their time
  * has passed. */
-static void answers_that_are_not_streamed_leave_by_themselves(void **state)
+static void unstreamed_prompts_leave_the_queue_by_estimate(void **state)
 {
     (void)state;
     struct node_bookings *p;
@@ -127,7 +127,7 @@ static void answers_that_are_not_streamed_leave_by_themselves(void **state)
 }
 
 /* Two answers of 2 s each: 1 s for 1000 tokens, and 1 s. */
-static void answers_that_do_not_end_are_due(void **state)
+static void overdue_whole_answers_are_counted(void **state)
 {
     (void)state;
     struct node_bookings *p;
@@ -158,7 +158,7 @@ static void others(struct node_load *l, uint64_t prefill, uint64_t decoding, uin
 }
 
 /* A prompt of this router, of another router, and of this router, at 1,000 tokens a second. */
-static void others_prompts_in_between_are_counted(void **state)
+static void other_routers_prompts_in_between_are_counted(void **state)
 {
     (void)state;
     struct node_bookings *p;
@@ -188,7 +188,7 @@ static void others_prompts_in_between_are_counted(void **state)
 }
 
 /* Another router's prompt is under way when this prompt comes: the computed part is unknown. */
-static void what_waits_for_others_is_not_timed(void **state)
+static void a_prompt_behind_other_routers_prompts_is_not_timed(void **state)
 {
     (void)state;
     struct node_bookings *p;
@@ -210,7 +210,7 @@ static void what_waits_for_others_is_not_timed(void **state)
     node_bookings_destroy(p);
 }
 
-static void a_full_pool_says_so(void **state)
+static void a_full_pool_is_an_error(void **state)
 {
     (void)state;
     struct node_bookings *p;
@@ -289,13 +289,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_queue_runs_down_with_time),
-        cmocka_unit_test(one_that_overtakes_is_not_timed),
-        cmocka_unit_test(the_head_is_timed),
-        cmocka_unit_test(answers_that_are_not_streamed_leave_by_themselves),
-        cmocka_unit_test(answers_that_do_not_end_are_due),
-        cmocka_unit_test(others_prompts_in_between_are_counted),
-        cmocka_unit_test(what_waits_for_others_is_not_timed),
-        cmocka_unit_test(a_full_pool_says_so),
+        cmocka_unit_test(an_overtaking_prompt_is_not_timed),
+        cmocka_unit_test(the_first_prompt_in_the_queue_is_timed),
+        cmocka_unit_test(unstreamed_prompts_leave_the_queue_by_estimate),
+        cmocka_unit_test(overdue_whole_answers_are_counted),
+        cmocka_unit_test(other_routers_prompts_in_between_are_counted),
+        cmocka_unit_test(a_prompt_behind_other_routers_prompts_is_not_timed),
+        cmocka_unit_test(a_full_pool_is_an_error),
         cmocka_unit_test(loads_return_to_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -84,7 +84,7 @@ static void fails_at(unsigned i)
         answers(i, NODE_OUTCOME_ENGINE_ERROR);
 }
 
-static void one_trial_is_made_for_all(void **state)
+static void a_single_trial_serves_all_routers(void **state)
 {
     (void)state;
     start();
@@ -105,7 +105,7 @@ static void one_trial_is_made_for_all(void **state)
     assert_int_equal(avoided(), 0);
 }
 
-static void who_has_nothing_to_send_lets_the_next_one_try(void **state)
+static void an_idle_router_leaves_the_trial_to_the_next(void **state)
 {
     (void)state;
     start();
@@ -123,7 +123,7 @@ static void who_has_nothing_to_send_lets_the_next_one_try(void **state)
     assert_false(node_replica_backing_off(&at[0], now));
 }
 
-static void a_trial_that_fails_is_a_longer_back_off_for_all(void **state)
+static void a_failed_trial_lengthens_all_back_offs(void **state)
 {
     (void)state;
     start();
@@ -141,7 +141,7 @@ static void a_trial_that_fails_is_a_longer_back_off_for_all(void **state)
     assert_int_equal(node_replica_health(&at[1]), NODE_HEALTH_UP); /* only avoided, not down */
 }
 
-static void own_eyes_outweigh_reports(void **state)
+static void own_observations_outweigh_reports(void **state)
 {
     (void)state;
     start();
@@ -162,7 +162,7 @@ static void own_eyes_outweigh_reports(void **state)
 }
 
 /* Router 0 has lost the connection to the engine, which is well. */
-static void who_is_cut_off_takes_it_from_nobody_for_long(void **state)
+static void a_cut_off_routers_back_off_ends_soon_elsewhere(void **state)
 {
     (void)state;
     start();
@@ -189,7 +189,7 @@ static void a_warning_fades(void **state)
     assert_int_equal(avoided(), 5);
 }
 
-static void a_router_that_dies_takes_its_back_off_with_it(void **state)
+static void a_dead_routers_back_off_ends(void **state)
 {
     (void)state;
     start();
@@ -202,7 +202,7 @@ static void a_router_that_dies_takes_its_back_off_with_it(void **state)
 }
 
 /* A draining server finishes earlier requests, and fails new requests. */
-static void what_ends_well_does_not_end_a_back_off(void **state)
+static void earlier_requests_do_not_end_a_back_off(void **state)
 {
     (void)state;
     start();
@@ -217,7 +217,7 @@ static void what_ends_well_does_not_end_a_back_off(void **state)
 }
 
 /* Streams from before the trouble are no evidence of a cure. */
-static void a_cure_is_heard_only_by_who_waits_for_one(void **state)
+static void a_success_report_counts_only_during_a_trial_wait(void **state)
 {
     (void)state;
     start();
@@ -232,15 +232,15 @@ static void a_cure_is_heard_only_by_who_waits_for_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_trial_is_made_for_all),
-        cmocka_unit_test(who_has_nothing_to_send_lets_the_next_one_try),
-        cmocka_unit_test(a_trial_that_fails_is_a_longer_back_off_for_all),
-        cmocka_unit_test(own_eyes_outweigh_reports),
-        cmocka_unit_test(who_is_cut_off_takes_it_from_nobody_for_long),
+        cmocka_unit_test(a_single_trial_serves_all_routers),
+        cmocka_unit_test(an_idle_router_leaves_the_trial_to_the_next),
+        cmocka_unit_test(a_failed_trial_lengthens_all_back_offs),
+        cmocka_unit_test(own_observations_outweigh_reports),
+        cmocka_unit_test(a_cut_off_routers_back_off_ends_soon_elsewhere),
         cmocka_unit_test(a_warning_fades),
-        cmocka_unit_test(a_router_that_dies_takes_its_back_off_with_it),
-        cmocka_unit_test(what_ends_well_does_not_end_a_back_off),
-        cmocka_unit_test(a_cure_is_heard_only_by_who_waits_for_one),
+        cmocka_unit_test(a_dead_routers_back_off_ends),
+        cmocka_unit_test(earlier_requests_do_not_end_a_back_off),
+        cmocka_unit_test(a_success_report_counts_only_during_a_trial_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

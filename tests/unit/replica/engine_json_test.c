@@ -26,7 +26,7 @@ static int see(void *context, const struct node_listed *model)
     return 0;
 }
 
-static void every_model_with_its_whole_object(void **state)
+static void models_are_listed_with_their_whole_objects(void **state)
 {
     (void)state;
     struct seen s = {0};
@@ -49,7 +49,7 @@ static bool model_unknown(struct slice json)
     return error.model_unknown;
 }
 
-static void what_is_no_list_is_refused(void **state)
+static void malformed_model_lists_are_refused(void **state)
 {
     (void)state;
     struct seen s = {0};
@@ -82,7 +82,7 @@ static struct seen seen_of(const char *objects)
     return s;
 }
 
-static void the_owner_tells_the_engine(void **state)
+static void the_engine_is_recognised_by_the_owner(void **state)
 {
     (void)state;
     struct seen s = seen_of("{\"id\":\"m\",\"owned_by\":\"vllm\"},"
@@ -108,7 +108,7 @@ static void an_adapter_has_a_parent(void **state)
 }
 
 /* Bodies of 404 from real engines. */
-static void a_404_says_what_is_unknown(void **state)
+static void a_404_for_an_unknown_model_is_recognised(void **state)
 {
     (void)state;
     static const char *const unknown[] = {
@@ -142,7 +142,7 @@ static void a_404_says_what_is_unknown(void **state)
     assert_true(model_unknown(slice_of_cstr(long_one)));
 }
 
-static void server_info_tells_the_cache(void **state)
+static void server_info_has_the_cache_size(void **state)
 {
     (void)state;
     struct node_scrape s;
@@ -166,7 +166,7 @@ static void server_info_tells_the_cache(void **state)
 }
 
 /* SGLang takes no prompt larger than the cache (max_req_input_len). */
-static void server_info_tells_the_context(void **state)
+static void server_info_has_the_context_length(void **state)
 {
     (void)state;
     static const struct {
@@ -187,7 +187,7 @@ static void server_info_tells_the_context(void **state)
     }
 }
 
-static void a_list_tells_the_context(void **state)
+static void a_model_list_has_the_context_length(void **state)
 {
     (void)state;
     static const struct {
@@ -206,7 +206,7 @@ static void a_list_tells_the_context(void **state)
         assert_int_equal(seen_of(cases[i].json).contexts[0], cases[i].context);
 }
 
-static void a_code_says_that_it_is_too_long(void **state)
+static void an_error_code_shows_a_prompt_too_long(void **state)
 {
     (void)state;
     struct node_engine_error error;
@@ -253,15 +253,15 @@ static void errors_in_every_form(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_model_with_its_whole_object),
-        cmocka_unit_test(what_is_no_list_is_refused),
-        cmocka_unit_test(the_owner_tells_the_engine),
+        cmocka_unit_test(models_are_listed_with_their_whole_objects),
+        cmocka_unit_test(malformed_model_lists_are_refused),
+        cmocka_unit_test(the_engine_is_recognised_by_the_owner),
         cmocka_unit_test(an_adapter_has_a_parent),
-        cmocka_unit_test(a_404_says_what_is_unknown),
-        cmocka_unit_test(server_info_tells_the_cache),
-        cmocka_unit_test(server_info_tells_the_context),
-        cmocka_unit_test(a_list_tells_the_context),
-        cmocka_unit_test(a_code_says_that_it_is_too_long),
+        cmocka_unit_test(a_404_for_an_unknown_model_is_recognised),
+        cmocka_unit_test(server_info_has_the_cache_size),
+        cmocka_unit_test(server_info_has_the_context_length),
+        cmocka_unit_test(a_model_list_has_the_context_length),
+        cmocka_unit_test(an_error_code_shows_a_prompt_too_long),
         cmocka_unit_test(errors_in_every_form),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

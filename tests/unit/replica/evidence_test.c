@@ -55,7 +55,7 @@ static void assert_within(double actual, double expected, double share)
         fail_msg("%g is not %g", actual, expected);
 }
 
-static void a_cache_that_is_smaller_or_larger_is_found_out(void **state)
+static void a_wrong_reported_cache_size_is_detected(void **state)
 {
     (void)state;
     static const double truths[] = {0.004, 0.05, 0.1, 0.25, 0.5, 0.7, 1, 1.4, 2};
@@ -75,7 +75,7 @@ static void a_cache_that_is_smaller_or_larger_is_found_out(void **state)
 
 /* The engine uses fewer cached tokens for another reason: ranks behind the same URL, a template
  * with moved text, log-probabilities. Such requests once reduced the believed size to a quarter. */
-static void what_is_not_used_for_another_reason_lowers_the_share_alone(void **state)
+static void unused_hits_lower_the_reuse_share_alone(void **state)
 {
     (void)state;
     static const double shares[] = {1.0 / 8, 1.0 / 4, 0.5, 0.75};
@@ -95,7 +95,7 @@ static void what_is_not_used_for_another_reason_lowers_the_share_alone(void **st
     assert_true(found.size == 1 && found.share < 0.05);
 }
 
-static void both_at_once_are_told_apart(void **state)
+static void cache_size_and_reuse_share_are_distinguished(void **state)
 {
     (void)state;
     struct engine e = {
@@ -106,7 +106,7 @@ static void both_at_once_are_told_apart(void **state)
 }
 
 /* Misses deep in the cache are no evidence while no access as deep was ever a hit, or a miss. */
-static void prompts_from_one_depth_leave_the_reported_size(void **state)
+static void prompts_of_equal_depth_keep_the_reported_size(void **state)
 {
     (void)state;
     struct engine e = {
@@ -116,7 +116,7 @@ static void prompts_from_one_depth_leave_the_reported_size(void **state)
     assert_true(ask(&e, 100).size == 1);
 }
 
-static void one_absurd_answer_does_little(void **state)
+static void an_absurd_answer_does_little(void **state)
 {
     (void)state;
     struct engine e = {
@@ -125,7 +125,7 @@ static void one_absurd_answer_does_little(void **state)
     assert_true(ask(&e, 10).size < 0.95);
 }
 
-static void evidence_fades_and_the_reported_size_comes_back(void **state)
+static void fading_evidence_restores_the_reported_size(void **state)
 {
     (void)state;
     struct engine e = {
@@ -142,7 +142,7 @@ static void evidence_fades_and_the_reported_size_comes_back(void **state)
 
 /* The sum of many requests is a single equation. Several sums, each with another share of deep
  * requests, give the same result as single requests. */
-static void windows_of_counters_say_it_too(void **state)
+static void counter_windows_give_the_same_result(void **state)
 {
     (void)state;
     struct node_evidence e;
@@ -165,7 +165,7 @@ static void windows_of_counters_say_it_too(void **state)
     assert_within(e.share, 1, 0.1);
 }
 
-static void sums_are_what_each_size_would_hold(void **state)
+static void sums_match_the_hits_at_each_cache_size(void **state)
 {
     (void)state;
     struct prng prng;
@@ -194,14 +194,14 @@ static void sums_are_what_each_size_would_hold(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_cache_that_is_smaller_or_larger_is_found_out),
-        cmocka_unit_test(what_is_not_used_for_another_reason_lowers_the_share_alone),
-        cmocka_unit_test(both_at_once_are_told_apart),
-        cmocka_unit_test(prompts_from_one_depth_leave_the_reported_size),
-        cmocka_unit_test(one_absurd_answer_does_little),
-        cmocka_unit_test(evidence_fades_and_the_reported_size_comes_back),
-        cmocka_unit_test(windows_of_counters_say_it_too),
-        cmocka_unit_test(sums_are_what_each_size_would_hold),
+        cmocka_unit_test(a_wrong_reported_cache_size_is_detected),
+        cmocka_unit_test(unused_hits_lower_the_reuse_share_alone),
+        cmocka_unit_test(cache_size_and_reuse_share_are_distinguished),
+        cmocka_unit_test(prompts_of_equal_depth_keep_the_reported_size),
+        cmocka_unit_test(an_absurd_answer_does_little),
+        cmocka_unit_test(fading_evidence_restores_the_reported_size),
+        cmocka_unit_test(counter_windows_give_the_same_result),
+        cmocka_unit_test(sums_match_the_hits_at_each_cache_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

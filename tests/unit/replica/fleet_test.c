@@ -178,7 +178,7 @@ static void a_slow_first_answer_starves_no_replica(void **state)
     }
 }
 
-static void a_prior_that_is_far_off_starves_no_replica(void **state)
+static void a_wrong_prior_starves_no_replica(void **state)
 {
     (void)state;
     static const double priors[] = {1 / 30.0, 30};
@@ -219,7 +219,7 @@ static void several_routers_starve_no_replica_either(void **state)
 }
 
 /* Another machine, or a cache of another kind: a really slower engine gets less. */
-static void a_slower_engine_is_known_after_a_few_answers(void **state)
+static void a_slower_engine_is_recognised_after_a_few_answers(void **state)
 {
     (void)state;
     struct service s;
@@ -255,7 +255,7 @@ static void first_bytes_teach_before_answers_end(void **state)
 
 /* The answers take five times as long, too. Therefore the engine stayed idle although three others
  * had a queue. If the others have no queue, it stays idle. */
-static void a_slower_engine_has_what_its_speed_deserves(void **state)
+static void a_slower_engine_gets_a_share_by_its_speed(void **state)
 {
     (void)state;
     static const struct {
@@ -276,7 +276,7 @@ static void a_slower_engine_has_what_its_speed_deserves(void **state)
 
 /* The engine was slow for a while: a co-tenant, a throttled card. No report shows when that
  * ended. */
-static void an_engine_that_was_judged_slow_is_tried_again(void **state)
+static void an_engine_judged_slow_is_tried_again(void **state)
 {
     (void)state;
     struct service s;
@@ -293,7 +293,7 @@ static void an_engine_that_was_judged_slow_is_tried_again(void **state)
 
 /* An engine was slow only in decode steps: two minutes after the last answer the engine gets
  * another request. */
-static void an_engine_that_was_slow_in_decode_is_tried_again(void **state)
+static void an_engine_slow_in_decode_is_tried_again(void **state)
 {
     (void)state;
     struct service s;
@@ -314,7 +314,7 @@ static void an_engine_that_was_slow_in_decode_is_tried_again(void **state)
 
 /* A new pod is believed to be like the fleet at once. The defaults may be far too fast, and all
  * requests would go there. */
-static void a_new_replica_is_like_the_fleet_at_once(void **state)
+static void a_new_replica_is_believed_like_the_fleet(void **state)
 {
     (void)state;
     struct service s;
@@ -332,7 +332,7 @@ static void a_new_replica_is_like_the_fleet_at_once(void **state)
 
 /* Two of three decode slowly, so the fleet counts as slow. A new engine, as fast as the third, was
  * believed to be like the fleet, and got nothing for minutes. */
-static void the_twin_of_the_fastest_is_tried_among_slow_ones(void **state)
+static void a_new_fast_engine_is_tried_among_slow_engines(void **state)
 {
     (void)state;
     struct service s;
@@ -348,7 +348,7 @@ static void the_twin_of_the_fastest_is_tried_among_slow_ones(void **state)
     world_close(&s.world);
 }
 
-static void one_stall_among_many_answers_moves_little(void **state)
+static void a_single_stall_changes_the_belief_little(void **state)
 {
     (void)state;
     struct service s;
@@ -386,7 +386,7 @@ static void whole_answers_teach_as_well(void **state)
 
 /* Slower altogether, as other hardware is: one factor for both speeds shows soon. Slower in prefill
  * alone: this takes more answers than such an engine gets, and is known in part. */
-static void a_slower_engine_is_known_by_whole_answers(void **state)
+static void a_slower_engine_is_recognised_by_whole_answers(void **state)
 {
     (void)state;
     for (unsigned alone = 0; alone < 2; alone++) {
@@ -427,7 +427,7 @@ static void short_prompts_teach_as_well(void **state)
 }
 
 /* Ten prompts in a row have images, which the engine fetches first. */
-static void ten_slow_answers_among_many_move_little(void **state)
+static void ten_slow_answers_change_the_belief_little(void **state)
 {
     (void)state;
     struct service s;
@@ -477,7 +477,7 @@ static void another_model_has_another_rate(void **state)
 }
 
 /* One engine of eight is five times slower: under load the share matches the speed. */
-static void mixed_machines_are_known_within_a_minute(void **state)
+static void mixed_machines_are_recognised_within_a_minute(void **state)
 {
     (void)state;
     for (unsigned routers = 1; routers <= 2; routers++) {
@@ -494,7 +494,7 @@ static void mixed_machines_are_known_within_a_minute(void **state)
     }
 }
 
-static void beliefs_are_the_same_whatever_order_replicas_stand_in(void **state)
+static void beliefs_do_not_depend_on_the_order_of_replicas(void **state)
 {
     (void)state;
     static const double rates[] = {9000, 500, 10000, 11000, 10500, 9500};
@@ -520,7 +520,7 @@ static void beliefs_are_the_same_whatever_order_replicas_stand_in(void **state)
 
 /* Equal engines with a few similar answers each. Explained engine by engine, their speeds were
  * 50,000 to 700,000 tokens/s, and the fastest got everything (docs/adr/0036). */
-static void few_whole_answers_make_equal_engines_no_different(void **state)
+static void few_whole_answers_keep_equal_engines_equal(void **state)
 {
     (void)state;
     enum { REPLICAS = 12, ANSWERS = 8 };
@@ -553,24 +553,24 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_slow_first_answer_starves_no_replica),
-        cmocka_unit_test(a_prior_that_is_far_off_starves_no_replica),
+        cmocka_unit_test(a_wrong_prior_starves_no_replica),
         cmocka_unit_test(several_routers_starve_no_replica_either),
-        cmocka_unit_test(a_slower_engine_is_known_after_a_few_answers),
-        cmocka_unit_test(an_engine_that_was_judged_slow_is_tried_again),
-        cmocka_unit_test(an_engine_that_was_slow_in_decode_is_tried_again),
-        cmocka_unit_test(a_new_replica_is_like_the_fleet_at_once),
-        cmocka_unit_test(the_twin_of_the_fastest_is_tried_among_slow_ones),
-        cmocka_unit_test(one_stall_among_many_answers_moves_little),
+        cmocka_unit_test(a_slower_engine_is_recognised_after_a_few_answers),
+        cmocka_unit_test(an_engine_judged_slow_is_tried_again),
+        cmocka_unit_test(an_engine_slow_in_decode_is_tried_again),
+        cmocka_unit_test(a_new_replica_is_believed_like_the_fleet),
+        cmocka_unit_test(a_new_fast_engine_is_tried_among_slow_engines),
+        cmocka_unit_test(a_single_stall_changes_the_belief_little),
         cmocka_unit_test(first_bytes_teach_before_answers_end),
-        cmocka_unit_test(a_slower_engine_has_what_its_speed_deserves),
+        cmocka_unit_test(a_slower_engine_gets_a_share_by_its_speed),
         cmocka_unit_test(whole_answers_teach_as_well),
-        cmocka_unit_test(a_slower_engine_is_known_by_whole_answers),
+        cmocka_unit_test(a_slower_engine_is_recognised_by_whole_answers),
         cmocka_unit_test(short_prompts_teach_as_well),
-        cmocka_unit_test(ten_slow_answers_among_many_move_little),
+        cmocka_unit_test(ten_slow_answers_change_the_belief_little),
         cmocka_unit_test(another_model_has_another_rate),
-        cmocka_unit_test(mixed_machines_are_known_within_a_minute),
-        cmocka_unit_test(few_whole_answers_make_equal_engines_no_different),
-        cmocka_unit_test(beliefs_are_the_same_whatever_order_replicas_stand_in),
+        cmocka_unit_test(mixed_machines_are_recognised_within_a_minute),
+        cmocka_unit_test(few_whole_answers_keep_equal_engines_equal),
+        cmocka_unit_test(beliefs_do_not_depend_on_the_order_of_replicas),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,7 +39,7 @@ static struct node_under_way all_of(const struct reading *r, uint64_t later_ms)
 
 /* A batch job of 12 requests at the engine itself, in addition to 3 requests of this router and 5
  * of others. */
-static void batch_jobs_beside_the_routers_count(void **state)
+static void load_from_batch_jobs_counts(void **state)
 {
     (void)state;
     struct reading r = reading_new();
@@ -56,7 +56,7 @@ static void batch_jobs_beside_the_routers_count(void **state)
 }
 
 /* A request not yet given up by the engine, or not yet there, makes a difference for a moment. */
-static void one_reading_alone_says_nothing(void **state)
+static void a_single_reading_changes_nothing(void **state)
 {
     (void)state;
     struct reading r = reading_new();
@@ -69,7 +69,7 @@ static void one_reading_alone_says_nothing(void **state)
     assert_true(all_of(&r, 0).requests == 2);
 }
 
-static void what_makes_nothing_is_not_there(void **state)
+static void a_gauge_without_progress_counts_as_idle(void **state)
 {
     (void)state;
     struct reading r = reading_new();
@@ -80,7 +80,7 @@ static void what_makes_nothing_is_not_there(void **state)
     assert_true(all_of(&r, 0).requests == 0);
 }
 
-static void it_fades_where_readings_cease(void **state)
+static void foreign_load_fades_without_readings(void **state)
 {
     (void)state;
     struct reading r = reading_new();
@@ -142,10 +142,10 @@ static void full_memory_costs_the_time_until_some_is_free(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(batch_jobs_beside_the_routers_count),
-        cmocka_unit_test(one_reading_alone_says_nothing),
-        cmocka_unit_test(what_makes_nothing_is_not_there),
-        cmocka_unit_test(it_fades_where_readings_cease),
+        cmocka_unit_test(load_from_batch_jobs_counts),
+        cmocka_unit_test(a_single_reading_changes_nothing),
+        cmocka_unit_test(a_gauge_without_progress_counts_as_idle),
+        cmocka_unit_test(foreign_load_fades_without_readings),
         cmocka_unit_test(a_full_engine_costs_the_time_until_a_slot_is_free),
         cmocka_unit_test(full_memory_costs_the_time_until_some_is_free),
     };

@@ -34,7 +34,7 @@ static void scrapes(struct node_replica *k, uint64_t from_ms, uint64_t moves_ms,
         scrape(k, (double)(t < moves_ms ? t : moves_ms), running, t);
 }
 
-static void bytes_or_tokens_are_a_life(void **state)
+static void bytes_or_tokens_rule_out_a_stall(void **state)
 {
     (void)state;
     struct node_replica k = make(NODE_ENGINE_VLLM);
@@ -57,7 +57,7 @@ static void bytes_or_tokens_are_a_life(void **state)
     assert_int_equal(node_signs_judge(&k, &w, W, NOW + W), NODE_STALL_NONE);
 }
 
-static void counters_that_stand_still(void **state)
+static void stalled_counters_show_a_stall(void **state)
 {
     (void)state;
     struct node_replica k = make(NODE_ENGINE_VLLM);
@@ -90,7 +90,7 @@ static void a_long_prompt_explains_a_long_silence(void **state)
 }
 
 /* A grammar is compiled, or pictures are fetched: no counter shows that. */
-static void one_lone_request_gets_more_time(void **state)
+static void a_single_request_gets_more_time(void **state)
 {
     (void)state;
     struct node_replica k = make(NODE_ENGINE_VLLM);
@@ -105,7 +105,7 @@ static void one_lone_request_gets_more_time(void **state)
 
 /* SGLang counts the tokens of a request at the end: during a single long answer no counter
  * moves. */
-static void sglang_asks_its_health_check(void **state)
+static void a_stall_of_sglang_needs_an_unanswered_health_check(void **state)
 {
     (void)state;
     struct node_replica k = make(NODE_ENGINE_SGLANG);
@@ -124,7 +124,7 @@ static void sglang_asks_its_health_check(void **state)
 }
 
 /* The request may need kernels compiled. */
-static void an_engine_that_never_gave_a_token_gets_more_time(void **state)
+static void an_engine_without_a_first_token_gets_more_time(void **state)
 {
     (void)state;
     struct node_replica k = make(NODE_ENGINE_VLLM);
@@ -141,7 +141,7 @@ static void an_engine_that_never_gave_a_token_gets_more_time(void **state)
 }
 
 /* The engine was warmed up, or worked for others, before this router came. */
-static void tokens_that_an_engine_counts_prove_it(void **state)
+static void counted_tokens_prove_an_engine_warm(void **state)
 {
     (void)state;
     struct node_replica k = make(NODE_ENGINE_VLLM);
@@ -176,7 +176,7 @@ static void a_slow_health_check_alone_proves_nothing(void **state)
 }
 
 /* Gauges show the last step: the engine seems to have lost later requests. */
-static void one_that_starves_some_may_stand_still(void **state)
+static void a_starving_engine_may_stall_for_all(void **state)
 {
     (void)state;
     struct node_replica k = make(NODE_ENGINE_VLLM);
@@ -196,7 +196,7 @@ static void one_that_starves_some_may_stand_still(void **state)
     assert_int_equal(k.signs.stalls_total, 1);
 }
 
-static void a_stall_is_over_when_it_moves(void **state)
+static void progress_ends_a_stall(void **state)
 {
     (void)state;
     struct node_replica k = make(NODE_ENGINE_VLLM);
@@ -214,7 +214,7 @@ static void a_stall_is_over_when_it_moves(void **state)
 
 /* Every request that could move has moved to another replica: no request is left to show the
  * engine's health. */
-static void one_request_tries_it_when_it_says_that_it_is_idle(void **state)
+static void a_stalled_engine_reporting_idle_gets_a_trial(void **state)
 {
     (void)state;
     struct node_replica k = make(NODE_ENGINE_VLLM);
@@ -263,7 +263,7 @@ static bool lost(const struct node_replica *k, uint64_t heard_ms, uint64_t now_m
     return node_signs_lost(k, NOW, heard_ms, CUT, now_ms);
 }
 
-static void an_answer_is_lost_when_nothing_shows_work_for_long(void **state)
+static void an_answer_without_signs_of_work_is_lost(void **state)
 {
     (void)state;
     struct node_replica k = make(NODE_ENGINE_VLLM);
@@ -278,7 +278,7 @@ static void an_answer_is_lost_when_nothing_shows_work_for_long(void **state)
 }
 
 /* Metrics are no longer read, and a health check succeeds: nothing is certain. */
-static void one_that_tells_nothing_is_not_given_up(void **state)
+static void an_answer_without_evidence_is_not_lost(void **state)
 {
     (void)state;
     struct node_replica k = make(NODE_ENGINE_VLLM);
@@ -294,7 +294,7 @@ static void one_that_tells_nothing_is_not_given_up(void **state)
     }
 }
 
-static void one_that_is_mute_is_lost(void **state)
+static void an_answer_of_a_silent_engine_is_lost(void **state)
 {
     (void)state;
     struct node_replica k = make(NODE_ENGINE_OTHER);
@@ -306,7 +306,7 @@ static void one_that_is_mute_is_lost(void **state)
 }
 
 /* Another router saw a token there. */
-static void what_others_see_is_a_sign_too(void **state)
+static void work_seen_by_other_routers_counts(void **state)
 {
     (void)state;
     struct node_replica k = make(NODE_ENGINE_OTHER);
@@ -323,7 +323,7 @@ static void what_others_see_is_a_sign_too(void **state)
 }
 
 /* A prompt that takes longer than stall-cut, by the engine's known speed. */
-static void a_long_prompt_beside_it_is_explained(void **state)
+static void a_concurrent_long_prompt_explains_silence(void **state)
 {
     (void)state;
     struct node_replica k = make(NODE_ENGINE_VLLM);
@@ -338,7 +338,7 @@ static void a_long_prompt_beside_it_is_explained(void **state)
 /* --- between routers */
 
 /* Three routers with a request each, and no other evidence: together that is enough. */
-static void what_waits_at_other_routers_counts(void **state)
+static void requests_waiting_at_other_routers_count(void **state)
 {
     (void)state;
     struct node_replica k = make(NODE_ENGINE_VLLM);
@@ -353,7 +353,7 @@ static void what_waits_at_other_routers_counts(void **state)
 }
 
 /* A router found a stall: the others avoid the replica, until they see progress. */
-static void what_another_found_still_is_avoided(void **state)
+static void a_stall_found_by_another_router_is_heeded(void **state)
 {
     (void)state;
     struct node_replica first = make(NODE_ENGINE_VLLM), second = make(NODE_ENGINE_VLLM);
@@ -375,7 +375,7 @@ static void what_another_found_still_is_avoided(void **state)
 
 /* Without requests no router sees progress. The router with the finding tries the replica in turn;
  * then each other router may, with a single request. */
-static void a_finding_that_nobody_tries_ends(void **state)
+static void an_untested_finding_ends(void **state)
 {
     (void)state;
     struct node_replica first = make(NODE_ENGINE_VLLM), second = make(NODE_ENGINE_VLLM);
@@ -403,7 +403,7 @@ static void a_finding_that_nobody_tries_ends(void **state)
 
 /* A request, lost by the engine and unable to move, goes on waiting: only the request's router
  * avoids the engine for that. */
-static void what_waits_on_after_a_back_off_warns_nobody(void **state)
+static void a_stuck_request_after_a_back_off_is_not_reported(void **state)
 {
     (void)state;
     struct node_replica k = make(NODE_ENGINE_VLLM);
@@ -429,7 +429,7 @@ static void what_waits_on_after_a_back_off_warns_nobody(void **state)
 }
 
 /* After a pause a probe's answer may come before the first token of requests there. */
-static void a_trial_is_over_when_it_moves(void **state)
+static void progress_ends_a_trial(void **state)
 {
     (void)state;
     struct node_replica k = make(NODE_ENGINE_VLLM);
@@ -452,7 +452,7 @@ static void a_trial_is_over_when_it_moves(void **state)
 }
 
 /* Others' tokens do not prove that this router gets some. */
-static void a_trial_of_one_that_starved_us_is_not(void **state)
+static void other_requests_progress_ends_no_starvation_trial(void **state)
 {
     (void)state;
     struct node_replica k = make(NODE_ENGINE_VLLM);
@@ -475,7 +475,7 @@ static void a_trial_of_one_that_starved_us_is_not(void **state)
 }
 
 /* A router without connection to an engine gets no sign of life, and does not report it. */
-static void silence_is_kept(void **state)
+static void silence_is_not_reported_to_other_routers(void **state)
 {
     (void)state;
     struct node_replica k = make(NODE_ENGINE_VLLM);
@@ -488,30 +488,30 @@ static void silence_is_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_or_tokens_are_a_life),
-        cmocka_unit_test(counters_that_stand_still),
+        cmocka_unit_test(bytes_or_tokens_rule_out_a_stall),
+        cmocka_unit_test(stalled_counters_show_a_stall),
         cmocka_unit_test(a_long_prompt_explains_a_long_silence),
-        cmocka_unit_test(one_lone_request_gets_more_time),
-        cmocka_unit_test(sglang_asks_its_health_check),
-        cmocka_unit_test(an_engine_that_never_gave_a_token_gets_more_time),
-        cmocka_unit_test(tokens_that_an_engine_counts_prove_it),
+        cmocka_unit_test(a_single_request_gets_more_time),
+        cmocka_unit_test(a_stall_of_sglang_needs_an_unanswered_health_check),
+        cmocka_unit_test(an_engine_without_a_first_token_gets_more_time),
+        cmocka_unit_test(counted_tokens_prove_an_engine_warm),
         cmocka_unit_test(a_slow_health_check_alone_proves_nothing),
-        cmocka_unit_test(one_that_starves_some_may_stand_still),
-        cmocka_unit_test(a_stall_is_over_when_it_moves),
-        cmocka_unit_test(one_request_tries_it_when_it_says_that_it_is_idle),
+        cmocka_unit_test(a_starving_engine_may_stall_for_all),
+        cmocka_unit_test(progress_ends_a_stall),
+        cmocka_unit_test(a_stalled_engine_reporting_idle_gets_a_trial),
         cmocka_unit_test(a_stopped_process_is_back_with_its_first_byte),
-        cmocka_unit_test(an_answer_is_lost_when_nothing_shows_work_for_long),
-        cmocka_unit_test(one_that_tells_nothing_is_not_given_up),
-        cmocka_unit_test(one_that_is_mute_is_lost),
-        cmocka_unit_test(what_others_see_is_a_sign_too),
-        cmocka_unit_test(a_long_prompt_beside_it_is_explained),
-        cmocka_unit_test(what_waits_at_other_routers_counts),
-        cmocka_unit_test(what_another_found_still_is_avoided),
-        cmocka_unit_test(a_finding_that_nobody_tries_ends),
-        cmocka_unit_test(what_waits_on_after_a_back_off_warns_nobody),
-        cmocka_unit_test(a_trial_is_over_when_it_moves),
-        cmocka_unit_test(a_trial_of_one_that_starved_us_is_not),
-        cmocka_unit_test(silence_is_kept),
+        cmocka_unit_test(an_answer_without_signs_of_work_is_lost),
+        cmocka_unit_test(an_answer_without_evidence_is_not_lost),
+        cmocka_unit_test(an_answer_of_a_silent_engine_is_lost),
+        cmocka_unit_test(work_seen_by_other_routers_counts),
+        cmocka_unit_test(a_concurrent_long_prompt_explains_silence),
+        cmocka_unit_test(requests_waiting_at_other_routers_count),
+        cmocka_unit_test(a_stall_found_by_another_router_is_heeded),
+        cmocka_unit_test(an_untested_finding_ends),
+        cmocka_unit_test(a_stuck_request_after_a_back_off_is_not_reported),
+        cmocka_unit_test(progress_ends_a_trial),
+        cmocka_unit_test(other_requests_progress_ends_no_starvation_trial),
+        cmocka_unit_test(silence_is_not_reported_to_other_routers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

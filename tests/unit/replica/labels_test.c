@@ -46,7 +46,7 @@ static void labels_are_read(void **state)
     }
 }
 
-static void wrong_ones_say_what_is_right(void **state)
+static void wrong_labels_get_a_correcting_error(void **state)
 {
     (void)state;
     static const char engine[] = "after # want engine=vllm, engine=sglang or engine=other";
@@ -120,7 +120,7 @@ static void wrong_ones_say_what_is_right(void **state)
     assert_non_null(node_labels_parse(slice_of(text, 7 + NODE_MODEL_ID_MAX), &l));
 }
 
-static void single_ones_add_up(void **state)
+static void labels_set_singly_add_up(void **state)
 {
     (void)state;
     struct node_labels l = {0};
@@ -139,8 +139,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(labels_are_read),
-        cmocka_unit_test(wrong_ones_say_what_is_right),
-        cmocka_unit_test(single_ones_add_up),
+        cmocka_unit_test(wrong_labels_get_a_correcting_error),
+        cmocka_unit_test(labels_set_singly_add_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@ static void assert_near(double actual, double expected, double share)
         fail_msg("%g is not near %g", actual, expected);
 }
 
-static void ratio_starts_at_its_prior(void **state)
+static void ratio_starts_at_the_prior(void **state)
 {
     (void)state;
     struct node_ratio r = node_ratio_of(10000, 0.5, 20);
@@ -39,7 +39,7 @@ static void ratio_follows_a_change_from_far_away(void **state)
     assert_near(node_ratio_value(&r), 30000, 0.01);
 }
 
-static void ratio_is_not_moved_by_one_absurd_sample(void **state)
+static void ratio_is_not_moved_by_an_absurd_sample(void **state)
 {
     (void)state;
     struct node_ratio r = node_ratio_of(10000, 20, 20);
@@ -97,7 +97,7 @@ static void speed_follows_a_lasting_change(void **state)
     assert_near(s.value, 1000, 1e-3);
 }
 
-static void speed_rests_on_less_the_longer_nothing_comes(void **state)
+static void speed_evidence_fades_with_time(void **state)
 {
     (void)state;
     struct node_speed s = {0};
@@ -115,7 +115,7 @@ static void speed_rests_on_less_the_longer_nothing_comes(void **state)
 
 /* Routers that believe each other more than their own samples would keep a wrong figure for
  * ever. */
-static void own_samples_outvote_what_was_heard(void **state)
+static void own_samples_outvote_reports(void **state)
 {
     (void)state;
     struct node_speed s = {0};
@@ -128,7 +128,7 @@ static void own_samples_outvote_what_was_heard(void **state)
     assert_true(s.value == 10000);
 }
 
-static void what_fades_is_a_sum(void **state)
+static void a_fading_sum_halves_with_its_half_life(void **state)
 {
     (void)state;
     struct node_fading f = {0};
@@ -144,16 +144,16 @@ static void what_fades_is_a_sum(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ratio_starts_at_its_prior),
+        cmocka_unit_test(ratio_starts_at_the_prior),
         cmocka_unit_test(ratio_weighs_samples_by_their_size),
         cmocka_unit_test(ratio_follows_a_change_from_far_away),
-        cmocka_unit_test(ratio_is_not_moved_by_one_absurd_sample),
+        cmocka_unit_test(ratio_is_not_moved_by_an_absurd_sample),
         cmocka_unit_test(the_upper_median_is_the_faster_of_two),
         cmocka_unit_test(speed_has_no_prior_and_heeds_no_stall),
         cmocka_unit_test(speed_follows_a_lasting_change),
-        cmocka_unit_test(speed_rests_on_less_the_longer_nothing_comes),
-        cmocka_unit_test(own_samples_outvote_what_was_heard),
-        cmocka_unit_test(what_fades_is_a_sum),
+        cmocka_unit_test(speed_evidence_fades_with_time),
+        cmocka_unit_test(own_samples_outvote_reports),
+        cmocka_unit_test(a_fading_sum_halves_with_its_half_life),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,7 +81,7 @@ static void the_same(struct node_models *a, struct node_models *b, unsigned mode
                      same);
 }
 
-static void the_next_life_predicts_the_same(void **state)
+static void a_restart_keeps_the_predictions(void **state)
 {
     (void)state;
     struct node_models *m = taught(), *next = make(), *other = make();
@@ -109,7 +109,7 @@ static void the_next_life_predicts_the_same(void **state)
     node_models_destroy(other);
 }
 
-static void own_answers_go_before_it(void **state)
+static void own_answers_outrank_kept_values(void **state)
 {
     (void)state;
     struct node_models *m = taught(), *next = make();
@@ -133,7 +133,7 @@ static double tokens_of(struct node_models *m)
 }
 
 /* Each piece has an impossible figure; and each length is cut. */
-static void what_is_none_is_learned_anew(void **state)
+static void invalid_kept_values_are_relearned(void **state)
 {
     (void)state;
     static const double none[] = {NAN, INFINITY, -INFINITY, -1, 1e300, 1e-320};
@@ -172,9 +172,9 @@ static void what_is_none_is_learned_anew(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_next_life_predicts_the_same),
-        cmocka_unit_test(own_answers_go_before_it),
-        cmocka_unit_test(what_is_none_is_learned_anew),
+        cmocka_unit_test(a_restart_keeps_the_predictions),
+        cmocka_unit_test(own_answers_outrank_kept_values),
+        cmocka_unit_test(invalid_kept_values_are_relearned),
     };
     return cmocka_run_group_tests_name("replica/model_keep", tests, NULL, NULL);
 }

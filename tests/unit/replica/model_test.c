@@ -21,7 +21,7 @@ static bool serves(const struct node_models *m, const char *name, unsigned repli
     return node_replica_set_has(&set, replica);
 }
 
-static void who_has_not_told_serves_everything(void **state)
+static void a_replica_without_a_list_may_serve_any_model(void **state)
 {
     (void)state;
     struct node_models *m = make();
@@ -53,7 +53,7 @@ static void a_new_list_replaces_the_old_one(void **state)
     node_models_destroy(m);
 }
 
-static void rows_nobody_serves_make_room(void **state)
+static void unserved_rows_are_evicted(void **state)
 {
     (void)state;
     struct node_models *m = make();
@@ -73,7 +73,7 @@ static void rows_nobody_serves_make_room(void **state)
     node_models_destroy(m);
 }
 
-static void absurd_names_are_passed_over(void **state)
+static void invalid_names_are_skipped(void **state)
 {
     (void)state;
     struct node_models *m = make();
@@ -90,7 +90,7 @@ static void absurd_names_are_passed_over(void **state)
     node_models_destroy(m);
 }
 
-static void what_is_learned_belongs_to_the_model(void **state)
+static void learned_values_belong_to_the_model(void **state)
 {
     (void)state;
     struct node_models *m = make();
@@ -107,7 +107,7 @@ static void what_is_learned_belongs_to_the_model(void **state)
 }
 
 /* SGLang lists only the base and takes `base:adapter` in requests. */
-static void a_base_stands_before_the_first_colon(void **state)
+static void the_base_model_precedes_the_first_colon(void **state)
 {
     (void)state;
     struct node_models *m = make();
@@ -125,7 +125,7 @@ static void a_base_stands_before_the_first_colon(void **state)
     node_models_destroy(m);
 }
 
-static void the_range_is_of_models_that_are_served(void **state)
+static void the_range_covers_served_models(void **state)
 {
     (void)state;
     struct node_models *m = make();
@@ -147,7 +147,7 @@ static bool denied(const struct node_models *m, const char *name, unsigned repli
 }
 
 /* Engines with a required API key do not list models to a router without a key. */
-static void clients_teach_what_a_replica_does_not_tell(void **state)
+static void models_are_learned_from_clients_requests(void **state)
 {
     (void)state;
     struct node_models *m = make();
@@ -192,7 +192,7 @@ static void a_listed_model_may_be_denied(void **state)
 }
 
 /* Otherwise each list would send another request there. */
-static void who_lists_and_denies_by_turns_is_not_believed(void **state)
+static void a_list_contradicted_by_denials_is_distrusted(void **state)
 {
     (void)state;
     struct node_models *m = make();
@@ -216,7 +216,7 @@ static void who_lists_and_denies_by_turns_is_not_believed(void **state)
 }
 
 /* Reports to operators, and their end. */
-static void what_is_listed_and_denied_again_is_held_against_it(void **state)
+static void repeated_denials_of_a_listed_model_are_reported(void **state)
 {
     (void)state;
     struct node_models *m = make();
@@ -262,7 +262,7 @@ static void what_is_listed_and_denied_again_is_held_against_it(void **state)
 }
 
 /* Unlisted names are mistakes of clients. */
-static void what_is_not_listed_is_not_held_against_it(void **state)
+static void denials_of_unlisted_models_are_not_reported(void **state)
 {
     (void)state;
     struct node_models *m = make();
@@ -278,7 +278,7 @@ static void what_is_not_listed_is_not_held_against_it(void **state)
 }
 
 /* An engine refuses from now on: the last list is the best knowledge. */
-static void who_stops_telling_is_asked_for_all(void **state)
+static void a_replica_that_stops_listing_may_serve_any_model(void **state)
 {
     (void)state;
     struct node_models *m = make();
@@ -301,7 +301,7 @@ static bool is_sure(const struct node_models *m, const char *name, unsigned repl
 }
 
 /* The earlier list and the answered models were another engine's. */
-static void another_engine_is_another_replica(void **state)
+static void another_engine_loses_the_known_models(void **state)
 {
     (void)state;
     struct node_models *m = make();
@@ -321,7 +321,7 @@ static void another_engine_is_another_replica(void **state)
     node_models_destroy(m);
 }
 
-static void what_clients_teach_is_bounded(void **state)
+static void models_learned_from_clients_are_bounded(void **state)
 {
     (void)state;
     struct node_models *m = make();
@@ -350,21 +350,21 @@ static void what_clients_teach_is_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_has_not_told_serves_everything),
+        cmocka_unit_test(a_replica_without_a_list_may_serve_any_model),
         cmocka_unit_test(a_listed_model_may_be_denied),
-        cmocka_unit_test(who_lists_and_denies_by_turns_is_not_believed),
-        cmocka_unit_test(what_is_listed_and_denied_again_is_held_against_it),
-        cmocka_unit_test(what_is_not_listed_is_not_held_against_it),
+        cmocka_unit_test(a_list_contradicted_by_denials_is_distrusted),
+        cmocka_unit_test(repeated_denials_of_a_listed_model_are_reported),
+        cmocka_unit_test(denials_of_unlisted_models_are_not_reported),
         cmocka_unit_test(a_new_list_replaces_the_old_one),
-        cmocka_unit_test(rows_nobody_serves_make_room),
-        cmocka_unit_test(absurd_names_are_passed_over),
-        cmocka_unit_test(what_is_learned_belongs_to_the_model),
-        cmocka_unit_test(a_base_stands_before_the_first_colon),
-        cmocka_unit_test(the_range_is_of_models_that_are_served),
-        cmocka_unit_test(clients_teach_what_a_replica_does_not_tell),
-        cmocka_unit_test(who_stops_telling_is_asked_for_all),
-        cmocka_unit_test(another_engine_is_another_replica),
-        cmocka_unit_test(what_clients_teach_is_bounded),
+        cmocka_unit_test(unserved_rows_are_evicted),
+        cmocka_unit_test(invalid_names_are_skipped),
+        cmocka_unit_test(learned_values_belong_to_the_model),
+        cmocka_unit_test(the_base_model_precedes_the_first_colon),
+        cmocka_unit_test(the_range_covers_served_models),
+        cmocka_unit_test(models_are_learned_from_clients_requests),
+        cmocka_unit_test(a_replica_that_stops_listing_may_serve_any_model),
+        cmocka_unit_test(another_engine_loses_the_known_models),
+        cmocka_unit_test(models_learned_from_clients_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,7 +28,7 @@ static bool avoids(uint64_t model)
     return node_reject_avoids(&j, CHAT, model, true, now);
 }
 
-static void one_model_is_held_for_itself(void **state)
+static void a_finding_about_a_model_concerns_it_alone(void **state)
 {
     (void)state;
     assert_true(contradicted(ADAPTER));
@@ -41,7 +41,7 @@ static void one_model_is_held_for_itself(void **state)
     assert_int_equal(node_reject_report(&j, now), 0);
 }
 
-static void another_model_is_no_trial(void **state)
+static void a_request_for_another_model_is_no_trial(void **state)
 {
     (void)state;
     assert_true(contradicted(ADAPTER));
@@ -59,7 +59,7 @@ static void another_model_is_no_trial(void **state)
 }
 
 /* A rejection for a model without a finding is judged as before any finding. */
-static void what_the_other_model_is_due(void **state)
+static void other_models_rejections_are_judged_normally(void **state)
 {
     (void)state;
     struct node_reject_prior bad = {.bad = 0.9, .pays = 0};
@@ -72,7 +72,7 @@ static void what_the_other_model_is_due(void **state)
     assert_int_equal(node_reject_guilt(&j, &adapter, &bad), NODE_REJECT_CAUGHT);
 }
 
-static void two_models_stand_for_all(void **state)
+static void findings_about_two_models_concern_all(void **state)
 {
     (void)state;
     assert_true(contradicted(ADAPTER));
@@ -88,10 +88,10 @@ static void two_models_stand_for_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(one_model_is_held_for_itself, begin),
-        cmocka_unit_test_setup(another_model_is_no_trial, begin),
-        cmocka_unit_test_setup(what_the_other_model_is_due, begin),
-        cmocka_unit_test_setup(two_models_stand_for_all, begin),
+        cmocka_unit_test_setup(a_finding_about_a_model_concerns_it_alone, begin),
+        cmocka_unit_test_setup(a_request_for_another_model_is_no_trial, begin),
+        cmocka_unit_test_setup(other_models_rejections_are_judged_normally, begin),
+        cmocka_unit_test_setup(findings_about_two_models_concern_all, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

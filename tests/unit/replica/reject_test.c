@@ -110,7 +110,7 @@ static bool avoids(unsigned i, uint8_t kind)
     return node_reject_avoids(&at[i], kind, 0, true, now);
 }
 
-static void one_contradiction_is_enough(void **state)
+static void a_single_contradiction_is_enough(void **state)
 {
     (void)state;
     static const unsigned statuses[] = {400, 401, 403, 404, 405, 408, 413, 415, 422};
@@ -127,7 +127,7 @@ static void one_contradiction_is_enough(void **state)
 }
 
 /* Affinity sends a bad client to a single replica. The others' requests are accepted there. */
-static void a_bad_client_is_hardly_tried_elsewhere(void **state)
+static void a_bad_clients_requests_are_rarely_tried_elsewhere(void **state)
 {
     (void)state;
     for (unsigned status = 400; status <= 401; status++) {
@@ -176,7 +176,7 @@ static void a_mixed_client_is_tried_after_a_few(void **state)
 }
 
 /* Programs at the same address, without keys: a program sends a bad prompt again and again. */
-static void a_bad_prompt_is_not_the_others(void **state)
+static void a_bad_prompt_does_not_incriminate_other_prompts(void **state)
 {
     (void)state;
     start();
@@ -199,7 +199,7 @@ static void a_bad_prompt_is_not_the_others(void **state)
 }
 
 /* Nor does a status count for another status, if no two prompts are alike. */
-static void a_bad_status_is_not_the_others(void **state)
+static void a_status_does_not_count_for_other_statuses(void **state)
 {
     (void)state;
     start();
@@ -217,7 +217,7 @@ static void a_bad_status_is_not_the_others(void **state)
 
 /* Broken replicas confirm each other. So they seem to be well, and their client to be bad, until a
  * peer accepts such requests. */
-static void one_that_never_accepted_is_feared(void **state)
+static void a_replica_that_never_accepted_is_suspected(void **state)
 {
     (void)state;
     start();
@@ -239,7 +239,7 @@ static void one_that_never_accepted_is_feared(void **state)
     assert_false(rejects(0, 400, CLIENT, false));
 }
 
-static void where_all_reject_alike_few_are_tried(void **state)
+static void few_requests_are_retried_when_all_replicas_reject(void **state)
 {
     (void)state;
     for (unsigned served = 0; served <= 1000; served += 1000) {
@@ -256,7 +256,7 @@ static void where_all_reject_alike_few_are_tried(void **state)
 
 /* While a replica has no peer, rejections prove nothing about the clients: their requests are tried
  * elsewhere once a peer is back. An answer under way in between does not help the replica. */
-static void what_nobody_could_check_blames_no_client(void **state)
+static void unverified_rejections_blame_no_client(void **state)
 {
     (void)state;
     static const unsigned statuses[] = {400, 401};
@@ -276,7 +276,7 @@ static void what_nobody_could_check_blames_no_client(void **state)
 
 /* A wrong key at all replicas, and clients with good requests before. Each client would be worth a
  * try, if trials were not known to fail for all. */
-static void what_never_pays_is_tried_no_more(void **state)
+static void fruitless_retries_stop(void **state)
 {
     (void)state;
     start();
@@ -313,7 +313,7 @@ static void a_back_off_and_its_trials(void **state)
 }
 
 /* Requests under way at the finding make no back-off longer, and free nothing. */
-static void what_was_sent_before_is_no_trial(void **state)
+static void requests_sent_before_the_finding_are_no_trial(void **state)
 {
     (void)state;
     start();
@@ -342,7 +342,7 @@ enum {
 };
 
 /* A replica without a tool parser, or without images, and only such requests. */
-static void one_kind_of_request(void **state)
+static void a_finding_may_concern_a_single_request_kind(void **state)
 {
     (void)state;
     start();
@@ -359,7 +359,7 @@ static void one_kind_of_request(void **state)
 
 /* A finding covers the common part of the rejected kinds, up to all kinds, except kinds accepted
  * since. */
-static void several_kinds_of_requests(void **state)
+static void a_finding_may_widen_to_several_request_kinds(void **state)
 {
     (void)state;
     start();
@@ -391,7 +391,7 @@ static void several_kinds_of_requests(void **state)
 
 /* A rejecting replica answers at once, so it seems to have room for everything. While the blame is
  * open, it gets nothing more. */
-static void a_doubt_avoids(void **state)
+static void a_doubtful_replica_is_avoided(void **state)
 {
     (void)state;
     start();
@@ -417,7 +417,7 @@ static void hear(unsigned i, unsigned other, bool ahead)
 }
 
 /* Routers 0 and 1 use the same replica. */
-static void another_router_is_heeded(void **state)
+static void another_routers_finding_is_heeded(void **state)
 {
     (void)state;
     start();
@@ -433,7 +433,7 @@ static void another_router_is_heeded(void **state)
 }
 
 /* The first router has a back-off's time for the trial. */
-static void the_others_try_where_the_first_has_no_request(void **state)
+static void other_routers_try_if_the_finder_has_no_request(void **state)
 {
     (void)state;
     start();
@@ -453,7 +453,7 @@ static void the_others_try_where_the_first_has_no_request(void **state)
 }
 
 /* Others report failed trials: this router tries too, and the results count. */
-static void what_others_tell_is_heeded_for_a_minute(void **state)
+static void reported_findings_are_heeded_for_a_minute(void **state)
 {
     (void)state;
     start();
@@ -472,7 +472,7 @@ static void what_others_tell_is_heeded_for_a_minute(void **state)
 
 /* A router learned that the replica rejects chats. An accepted request of another kind proves
  * nothing about chats. */
-static void own_eyes_see_one_kind(void **state)
+static void an_accepted_request_clears_only_its_kind(void **state)
 {
     (void)state;
     start();
@@ -491,7 +491,7 @@ static void own_eyes_see_one_kind(void **state)
 
 /* A replica that still gets a share of requests rejects them all the time: the next back-off is not
  * longer for that. */
-static void only_a_trial_makes_the_back_off_longer(void **state)
+static void only_a_failed_trial_lengthens_the_back_off(void **state)
 {
     (void)state;
     start();
@@ -508,7 +508,7 @@ static void is_text(unsigned status, uint64_t kinds, const char *text)
     assert_string_equal(node_reject_text(status, kinds, false, room), text);
 }
 
-static void words_say_which_status_and_for_what(void **state)
+static void the_text_names_status_and_request_kinds(void **state)
 {
     (void)state;
     start();
@@ -524,7 +524,7 @@ static void words_say_which_status_and_for_what(void **state)
             "answers 422 to chat requests with tools and media that its peers accept");
 }
 
-static void of_two_that_found_out_one_tries(void **state)
+static void a_single_finder_makes_the_trial(void **state)
 {
     (void)state;
     start();
@@ -539,7 +539,7 @@ static void of_two_that_found_out_one_tries(void **state)
     assert_true(avoids(1, 1));
 }
 
-static void a_restart_forgets(void **state)
+static void a_restart_clears_the_finding(void **state)
 {
     (void)state;
     start();
@@ -564,29 +564,29 @@ static void clients_are_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_contradiction_is_enough),
-        cmocka_unit_test(a_bad_client_is_hardly_tried_elsewhere),
+        cmocka_unit_test(a_single_contradiction_is_enough),
+        cmocka_unit_test(a_bad_clients_requests_are_rarely_tried_elsewhere),
         cmocka_unit_test(a_bad_client_hides_no_bad_replica),
         cmocka_unit_test(a_mixed_client_is_tried_after_a_few),
-        cmocka_unit_test(a_bad_prompt_is_not_the_others),
-        cmocka_unit_test(a_bad_status_is_not_the_others),
-        cmocka_unit_test(one_that_never_accepted_is_feared),
-        cmocka_unit_test(where_all_reject_alike_few_are_tried),
-        cmocka_unit_test(what_nobody_could_check_blames_no_client),
-        cmocka_unit_test(what_never_pays_is_tried_no_more),
+        cmocka_unit_test(a_bad_prompt_does_not_incriminate_other_prompts),
+        cmocka_unit_test(a_status_does_not_count_for_other_statuses),
+        cmocka_unit_test(a_replica_that_never_accepted_is_suspected),
+        cmocka_unit_test(few_requests_are_retried_when_all_replicas_reject),
+        cmocka_unit_test(unverified_rejections_blame_no_client),
+        cmocka_unit_test(fruitless_retries_stop),
         cmocka_unit_test(a_back_off_and_its_trials),
-        cmocka_unit_test(what_was_sent_before_is_no_trial),
-        cmocka_unit_test(one_kind_of_request),
-        cmocka_unit_test(several_kinds_of_requests),
-        cmocka_unit_test(a_doubt_avoids),
-        cmocka_unit_test(another_router_is_heeded),
-        cmocka_unit_test(own_eyes_see_one_kind),
-        cmocka_unit_test(only_a_trial_makes_the_back_off_longer),
-        cmocka_unit_test(words_say_which_status_and_for_what),
-        cmocka_unit_test(the_others_try_where_the_first_has_no_request),
-        cmocka_unit_test(what_others_tell_is_heeded_for_a_minute),
-        cmocka_unit_test(of_two_that_found_out_one_tries),
-        cmocka_unit_test(a_restart_forgets),
+        cmocka_unit_test(requests_sent_before_the_finding_are_no_trial),
+        cmocka_unit_test(a_finding_may_concern_a_single_request_kind),
+        cmocka_unit_test(a_finding_may_widen_to_several_request_kinds),
+        cmocka_unit_test(a_doubtful_replica_is_avoided),
+        cmocka_unit_test(another_routers_finding_is_heeded),
+        cmocka_unit_test(an_accepted_request_clears_only_its_kind),
+        cmocka_unit_test(only_a_failed_trial_lengthens_the_back_off),
+        cmocka_unit_test(the_text_names_status_and_request_kinds),
+        cmocka_unit_test(other_routers_try_if_the_finder_has_no_request),
+        cmocka_unit_test(reported_findings_are_heeded_for_a_minute),
+        cmocka_unit_test(a_single_finder_makes_the_trial),
+        cmocka_unit_test(a_restart_clears_the_finding),
         cmocka_unit_test(clients_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

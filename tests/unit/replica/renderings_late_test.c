@@ -3,7 +3,7 @@
 #include "tests/lib/rendering_world.h"
 
 /* A late message changes no lead, but the cached text behind. */
-static void late_system_messages_are_learned_too(void **state)
+static void moved_late_system_messages_are_learned(void **state)
 {
     (void)state;
     const struct habit h = {.engine.late_first = 1, .late = 1};
@@ -47,7 +47,7 @@ static bool found(double cached, double last, bool late_new)
 }
 
 /* A single such turn may be a conversation lost by a cache. */
-static void two_turns_tell(void **state)
+static void two_turns_are_needed_as_evidence(void **state)
 {
     (void)state;
     const struct habit before = {.late = 7}, late = {.late = 6}; /* the sixth message is the last */
@@ -78,7 +78,7 @@ static void the_first_late_system_message_begins_a_watch(void **state)
 }
 
 /* A conversation lost by a full cache looks like a conversation changed by a late message. */
-static void late_system_messages_that_stay_are_left_in_place(void **state)
+static void unmoved_late_system_messages_stay_in_place(void **state)
 {
     (void)state;
     const struct habit habits[] = {
@@ -106,7 +106,7 @@ static void late_system_messages_that_stay_are_left_in_place(void **state)
     }
 }
 
-static void where_late_system_messages_stand_is_unlearned(void **state)
+static void moved_late_system_messages_are_unlearned(void **state)
 {
     (void)state;
     const struct habit moves = {.engine.late_first = 1, .late = 1}, stays = {.late = 1};
@@ -131,11 +131,11 @@ static void where_late_system_messages_stand_is_unlearned(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(late_system_messages_are_learned_too),
-        cmocka_unit_test(two_turns_tell),
+        cmocka_unit_test(moved_late_system_messages_are_learned),
+        cmocka_unit_test(two_turns_are_needed_as_evidence),
         cmocka_unit_test(the_first_late_system_message_begins_a_watch),
-        cmocka_unit_test(late_system_messages_that_stay_are_left_in_place),
-        cmocka_unit_test(where_late_system_messages_stand_is_unlearned),
+        cmocka_unit_test(unmoved_late_system_messages_stay_in_place),
+        cmocka_unit_test(moved_late_system_messages_are_unlearned),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -2,7 +2,7 @@
  * move them; and facts not to be learned. */
 #include "tests/lib/rendering_world.h"
 
-static void what_leads_and_changes_is_left_out(void **state)
+static void a_dropped_changing_first_line_is_left_out(void **state)
 {
     (void)state;
     learns("first line", &(struct habit){.engine.lead = 1, .line_changes = true}, LEARNED_WITHIN);
@@ -12,7 +12,7 @@ static void what_leads_and_changes_is_left_out(void **state)
 }
 
 /* If conversations keep their lines, only first turns show that the lines do not count. */
-static void a_line_of_a_conversation_is_left_out_too(void **state)
+static void a_dropped_line_per_conversation_is_left_out(void **state)
 {
     (void)state;
     learns("line of a conversation",
@@ -20,7 +20,7 @@ static void a_line_of_a_conversation_is_left_out_too(void **state)
            LEARNED_WITHIN);
 }
 
-static void tools_and_arguments_are_learned_too(void **state)
+static void tool_and_argument_order_is_learned(void **state)
 {
     (void)state;
     learns("sorted tools", &(struct habit){.engine.tools_sorted = 1, .tools_shuffled = true},
@@ -35,7 +35,7 @@ static void tools_and_arguments_are_learned_too(void **state)
            LEARNED_WITHIN);
 }
 
-static void noise_makes_it_slower_and_no_worse(void **state)
+static void noise_only_slows_learning(void **state)
 {
     (void)state;
     learns("caches that forget",
@@ -48,7 +48,7 @@ static void noise_makes_it_slower_and_no_worse(void **state)
 }
 
 /* An engine shows the model everything, whatever changes: no answer supports leaving a part out. */
-static void what_counts_is_never_left_out(void **state)
+static void parts_shown_to_the_model_are_kept(void **state)
 {
     (void)state;
     const struct habit habits[] = {
@@ -96,7 +96,7 @@ static void warm_engines_do_not_mislead(void **state)
 
 /* A prompt may be all lead. The remaining text is so short that it explains any answer: such
  * prompts lost their places when a router began with warm engines. */
-static void a_prompt_that_is_all_lead_counts(void **state)
+static void a_prompt_without_other_text_is_kept(void **state)
 {
     (void)state;
     const unsigned behind[] = {8, 300};
@@ -133,7 +133,7 @@ static void warm_engines_do_not_hinder(void **state)
     print_message("warm engines that forget: learned after %u requests at most\n", most);
 }
 
-static void it_unlearns(void **state)
+static void a_rendering_is_unlearned(void **state)
 {
     (void)state;
     const struct habit drops = {.engine.lead = 1, .line_changes = true};
@@ -152,7 +152,7 @@ static void it_unlearns(void **state)
     }
 }
 
-static void a_fleet_that_differs_does_not_swing(void **state)
+static void a_mixed_fleet_does_not_oscillate(void **state)
 {
     (void)state;
     const struct habit h = {.engine.lead = 1, .mixed = true, .line_changes = true};
@@ -209,7 +209,7 @@ static void kinds_are_bounded(void **state)
 }
 
 /* Answers that come after another kind took the place are no evidence about the new kind. */
-static void what_gave_way_is_answered_in_vain(void **state)
+static void answers_for_an_evicted_kind_are_ignored(void **state)
 {
     (void)state;
     world_begin(&w, 1);
@@ -245,7 +245,7 @@ static void see(void *context, const struct chain *chain, unsigned replica)
 }
 
 /* Prompts recorded again under another rendering equal new prompts. */
-static void prints_are_joined_anew(void **state)
+static void prompts_are_recorded_again_under_another_rendering(void **state)
 {
     (void)state;
     world_begin(&w, 1);
@@ -273,20 +273,20 @@ static void prints_are_joined_anew(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_leads_and_changes_is_left_out),
-        cmocka_unit_test(a_line_of_a_conversation_is_left_out_too),
-        cmocka_unit_test(tools_and_arguments_are_learned_too),
-        cmocka_unit_test(noise_makes_it_slower_and_no_worse),
-        cmocka_unit_test(what_counts_is_never_left_out),
+        cmocka_unit_test(a_dropped_changing_first_line_is_left_out),
+        cmocka_unit_test(a_dropped_line_per_conversation_is_left_out),
+        cmocka_unit_test(tool_and_argument_order_is_learned),
+        cmocka_unit_test(noise_only_slows_learning),
+        cmocka_unit_test(parts_shown_to_the_model_are_kept),
         cmocka_unit_test(warm_engines_do_not_mislead),
-        cmocka_unit_test(a_prompt_that_is_all_lead_counts),
+        cmocka_unit_test(a_prompt_without_other_text_is_kept),
         cmocka_unit_test(warm_engines_do_not_hinder),
-        cmocka_unit_test(it_unlearns),
-        cmocka_unit_test(a_fleet_that_differs_does_not_swing),
+        cmocka_unit_test(a_rendering_is_unlearned),
+        cmocka_unit_test(a_mixed_fleet_does_not_oscillate),
         cmocka_unit_test(a_watch_ends),
         cmocka_unit_test(kinds_are_bounded),
-        cmocka_unit_test(what_gave_way_is_answered_in_vain),
-        cmocka_unit_test(prints_are_joined_anew),
+        cmocka_unit_test(answers_for_an_evicted_kind_are_ignored),
+        cmocka_unit_test(prompts_are_recorded_again_under_another_rendering),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

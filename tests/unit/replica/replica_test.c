@@ -72,7 +72,7 @@ static void a_router_is_no_replica_until_an_engine_answers(void **state)
     assert_int_equal(node_replica_health(&k), NODE_HEALTH_UP);
 }
 
-static void a_refused_port_is_down_at_once_and_told_once(void **state)
+static void a_refused_port_is_down_at_once_and_reported_once(void **state)
 {
     (void)state;
     struct node_replica k = make();
@@ -85,7 +85,7 @@ static void a_refused_port_is_down_at_once_and_told_once(void **state)
     assert_true(node_replica_probed(&k, (struct node_check){.refused = true}, 0));
 }
 
-static void broken_connections_in_a_row_take_it_down(void **state)
+static void consecutive_broken_connections_take_a_replica_down(void **state)
 {
     (void)state;
     static const enum node_outcome bad[] = {NODE_OUTCOME_CONNECT_FAILED, NODE_OUTCOME_BROKEN};
@@ -107,7 +107,7 @@ static void broken_connections_in_a_row_take_it_down(void **state)
 
 /* The last resort: if all replicas are down, a replica is tried. If it answers, the replica is up,
  * whatever is pending. Requests sent before it went down prove nothing. */
-static void an_answer_brings_back_what_was_sent_as_a_last_resort(void **state)
+static void an_answered_last_resort_brings_a_replica_up(void **state)
 {
     (void)state;
     struct node_replica k = make();
@@ -165,7 +165,7 @@ static void a_good_probe_does_not_end_the_back_off(void **state)
 }
 
 /* A client whose request makes engines answer 500 must not be able to take all engines down. */
-static void errors_of_the_engine_never_take_it_down(void **state)
+static void engine_errors_never_take_a_replica_down(void **state)
 {
     (void)state;
     struct node_replica k = make();
@@ -176,7 +176,7 @@ static void errors_of_the_engine_never_take_it_down(void **state)
     assert_true(node_replica_backing_off(&k, 100000));
 }
 
-static void errors_in_a_row_make_it_avoided_longer_and_longer(void **state)
+static void consecutive_errors_double_the_back_off(void **state)
 {
     (void)state;
     struct node_replica k = make();
@@ -227,7 +227,7 @@ static void slow_is_no_failure(void **state)
 }
 
 /* A counter that rose since the last scrape, or an answer that began. */
-static void an_engine_that_moves_is_seen_to(void **state)
+static void progress_of_an_engine_is_noticed(void **state)
 {
     (void)state;
     struct node_replica k = make();
@@ -249,7 +249,7 @@ static void an_engine_that_moves_is_seen_to(void **state)
     assert_true(node_signs_are_moving(&k.signs, 14999));
 }
 
-static void draining_is_a_wish_beside_health(void **state)
+static void draining_is_independent_of_health(void **state)
 {
     (void)state;
     struct node_replica k = make();
@@ -265,7 +265,7 @@ static void draining_is_a_wish_beside_health(void **state)
     assert_true(node_replica_usable(&k, NODE_HEALTH_UP));
 }
 
-static void restarts_are_seen(void **state)
+static void restarts_are_detected(void **state)
 {
     (void)state;
     struct node_replica k = make();
@@ -326,7 +326,7 @@ static void a_missing_rank_is_no_restart(void **state)
 }
 
 /* In between another router read the engine, and the reading came by gossip, without series. */
-static void a_missing_rank_is_seen_after_what_others_read(void **state)
+static void a_missing_rank_is_no_restart_after_reports(void **state)
 {
     (void)state;
     struct node_replica k = make();
@@ -360,7 +360,7 @@ static void sleep_loses_the_cache_once(void **state)
     assert_true(node_replica_usable(&k, NODE_HEALTH_UP));
 }
 
-static void cache_size_is_told_or_configured(void **state)
+static void cache_size_is_reported_or_configured(void **state)
 {
     (void)state;
     struct node_replica k = make();
@@ -374,7 +374,7 @@ static void cache_size_is_told_or_configured(void **state)
 }
 
 /* SGLang's /server_info is read in addition to the metrics and has only sizes. */
-static void sizes_do_not_overwrite_what_the_metrics_told(void **state)
+static void sizes_do_not_overwrite_metrics(void **state)
 {
     (void)state;
     struct node_replica k = make();
@@ -431,7 +431,7 @@ static double factor_after_windows(unsigned requests, double truth, unsigned tol
     return k.belief.factor;
 }
 
-static void counters_of_the_engine_correct_the_belief(void **state)
+static void engine_counters_correct_the_belief(void **state)
 {
     (void)state;
     assert_true(factor_after_windows(1, 1, 0) == 1);
@@ -466,7 +466,7 @@ static double factor_after_shared_windows(bool same_routers, uint64_t every_ms)
     return k.belief.factor;
 }
 
-static void counters_are_compared_with_what_all_routers_predicted(void **state)
+static void counters_are_compared_with_all_routers_predictions(void **state)
 {
     (void)state;
     assert_true(factor_after_shared_windows(true, 16000) < 0.7);
@@ -486,7 +486,7 @@ static void deep_miss(struct node_replica *k, bool deep)
     node_replica_cached_reported(k, 10000, 9000, cached, (double)cached, expected);
 }
 
-static void what_answers_told_others_counts_here(void **state)
+static void evidence_from_other_routers_answers_counts(void **state)
 {
     (void)state;
     struct node_replica told = make(), heard = make();
@@ -514,7 +514,7 @@ static void what_answers_told_others_counts_here(void **state)
 }
 
 /* A cold engine with an empty queue would get every request at once. */
-static void who_comes_back_starts_slowly(void **state)
+static void a_recovered_replica_starts_slowly(void **state)
 {
     (void)state;
     struct node_replica k = make();
@@ -542,7 +542,7 @@ static void who_comes_back_starts_slowly(void **state)
 }
 
 /* Like a new replica, except for the name and the counters. */
-static void one_that_is_renewed_is_as_if_new(void **state)
+static void a_renewed_replica_is_like_new(void **state)
 {
     (void)state;
     struct node_replica k = make(), fresh = make();
@@ -572,29 +572,29 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(probes_decide_on_health),
-        cmocka_unit_test(who_comes_back_starts_slowly),
-        cmocka_unit_test(one_that_is_renewed_is_as_if_new),
+        cmocka_unit_test(a_recovered_replica_starts_slowly),
+        cmocka_unit_test(a_renewed_replica_is_like_new),
         cmocka_unit_test(a_router_is_no_replica_until_an_engine_answers),
-        cmocka_unit_test(a_refused_port_is_down_at_once_and_told_once),
-        cmocka_unit_test(broken_connections_in_a_row_take_it_down),
-        cmocka_unit_test(an_answer_brings_back_what_was_sent_as_a_last_resort),
+        cmocka_unit_test(a_refused_port_is_down_at_once_and_reported_once),
+        cmocka_unit_test(consecutive_broken_connections_take_a_replica_down),
+        cmocka_unit_test(an_answered_last_resort_brings_a_replica_up),
         cmocka_unit_test(a_good_probe_does_not_end_the_back_off),
-        cmocka_unit_test(errors_of_the_engine_never_take_it_down),
-        cmocka_unit_test(errors_in_a_row_make_it_avoided_longer_and_longer),
+        cmocka_unit_test(engine_errors_never_take_a_replica_down),
+        cmocka_unit_test(consecutive_errors_double_the_back_off),
         cmocka_unit_test(busy_is_no_failure),
         cmocka_unit_test(slow_is_no_failure),
-        cmocka_unit_test(an_engine_that_moves_is_seen_to),
-        cmocka_unit_test(draining_is_a_wish_beside_health),
-        cmocka_unit_test(restarts_are_seen),
+        cmocka_unit_test(progress_of_an_engine_is_noticed),
+        cmocka_unit_test(draining_is_independent_of_health),
+        cmocka_unit_test(restarts_are_detected),
         cmocka_unit_test(a_missing_counter_is_no_restart),
         cmocka_unit_test(a_missing_rank_is_no_restart),
-        cmocka_unit_test(a_missing_rank_is_seen_after_what_others_read),
+        cmocka_unit_test(a_missing_rank_is_no_restart_after_reports),
         cmocka_unit_test(sleep_loses_the_cache_once),
-        cmocka_unit_test(cache_size_is_told_or_configured),
-        cmocka_unit_test(sizes_do_not_overwrite_what_the_metrics_told),
-        cmocka_unit_test(counters_of_the_engine_correct_the_belief),
-        cmocka_unit_test(counters_are_compared_with_what_all_routers_predicted),
-        cmocka_unit_test(what_answers_told_others_counts_here),
+        cmocka_unit_test(cache_size_is_reported_or_configured),
+        cmocka_unit_test(sizes_do_not_overwrite_metrics),
+        cmocka_unit_test(engine_counters_correct_the_belief),
+        cmocka_unit_test(counters_are_compared_with_all_routers_predictions),
+        cmocka_unit_test(evidence_from_other_routers_answers_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@ static struct node_room_amount amount(double requests, double tokens)
     return (struct node_room_amount){requests, tokens};
 }
 
-static void answer_that_takes_long_has_waited(void **state)
+static void a_slow_first_token_shows_a_wait(void **state)
 {
     (void)state;
     assert_true(node_room_waited(2.0, 0.5, 0.02));
@@ -24,7 +24,7 @@ static void answer_that_takes_long_has_waited(void **state)
 
 /* Half as much again as ever ran at once costs a third of a residence, and twice as much costs a
  * whole residence. */
-static void what_never_ran_at_once_may_not_fit(void **state)
+static void load_beyond_any_seen_costs_a_wait(void **state)
 {
     (void)state;
     struct node_room room = {.ran_anywhere = {20, 40000}};
@@ -53,7 +53,7 @@ static void what_never_ran_at_once_may_not_fit(void **state)
 
 /* An amount that ran at a replica counts as run anywhere, once enough answers have ended: then the
  * load no longer merely rises. */
-static void what_ran_at_one_ran_anywhere_of_its_model(void **state)
+static void capacity_seen_at_a_replica_counts_for_its_model(void **state)
 {
     (void)state;
     static struct node_replica replicas[4];
@@ -87,9 +87,9 @@ static void what_ran_at_one_ran_anywhere_of_its_model(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answer_that_takes_long_has_waited),
-        cmocka_unit_test(what_never_ran_at_once_may_not_fit),
-        cmocka_unit_test(what_ran_at_one_ran_anywhere_of_its_model),
+        cmocka_unit_test(a_slow_first_token_shows_a_wait),
+        cmocka_unit_test(load_beyond_any_seen_costs_a_wait),
+        cmocka_unit_test(capacity_seen_at_a_replica_counts_for_its_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@ static void begin(void)
     assert_int_equal(node_ruler_create(&ruler), 0);
 }
 
-static void test_the_last_word_on_a_checkpoint_counts(void **state)
+static void test_the_latest_note_of_a_checkpoint_counts(void **state)
 {
     (void)state;
     begin();
@@ -45,7 +45,7 @@ static void test_the_next_prompt_repeats_the_answer(void **state)
     node_ruler_destroy(ruler);
 }
 
-static void test_old_checkpoints_give_way(void **state)
+static void test_old_checkpoints_are_evicted(void **state)
 {
     unsigned known = 0;
     (void)state;
@@ -63,7 +63,7 @@ static void test_old_checkpoints_give_way(void **state)
     node_ruler_destroy(ruler);
 }
 
-static void test_the_next_life_knows_the_same(void **state)
+static void test_a_restart_keeps_the_marks(void **state)
 {
     const struct node_ruler_mark answer = {.id = 1, .tokens = 1000, .answer = 101};
     unsigned at = 0, known = 0, pieces = 0;
@@ -116,10 +116,10 @@ static void test_the_next_life_knows_the_same(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_last_word_on_a_checkpoint_counts),
+        cmocka_unit_test(test_the_latest_note_of_a_checkpoint_counts),
         cmocka_unit_test(test_the_next_prompt_repeats_the_answer),
-        cmocka_unit_test(test_old_checkpoints_give_way),
-        cmocka_unit_test(test_the_next_life_knows_the_same),
+        cmocka_unit_test(test_old_checkpoints_are_evicted),
+        cmocka_unit_test(test_a_restart_keeps_the_marks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -371,7 +371,7 @@ static void test_labels(void **state)
     }
 }
 
-static void test_what_is_no_exposition(void **state)
+static void test_malformed_metrics_are_refused(void **state)
 {
     (void)state;
     struct node_scrape s;
@@ -525,7 +525,7 @@ int main(void)
         cmocka_unit_test(test_ranks_of_sglang),
         cmocka_unit_test(test_hits_of_ranks_of_sglang),
         cmocka_unit_test(test_blocks_of_vllm_are_of_all_ranks),
-        cmocka_unit_test(test_what_is_no_exposition),
+        cmocka_unit_test(test_malformed_metrics_are_refused),
         cmocka_unit_test(test_openmetrics_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,7 +41,7 @@ static struct crdt_learned reads(struct node_replica *k, struct node_scrape *s, 
     return out;
 }
 
-static void two_read_for_all(void **state)
+static void two_routers_read_for_all(void **state)
 {
     (void)state;
     uint64_t now = 100000;
@@ -77,7 +77,7 @@ static void a_report_counts_once(void **state)
 
 /* SGLang counts tokens when a request ends. Only the reading router sees the schedulers' counts in
  * between; the third router learns of each move. */
-static void work_that_one_reads_moves_it_for_all(void **state)
+static void work_seen_by_the_reader_counts_for_all(void **state)
 {
     (void)state;
     uint64_t now = 100000;
@@ -131,7 +131,7 @@ static void own_readings_count_for_a_while(void **state)
     assert_true(third.scrape.prefix_queries == 3000);
 }
 
-static void restarts_and_sleep_are_seen_and_change_of_source_is_none(void **state)
+static void a_change_of_reader_is_no_restart(void **state)
 {
     (void)state;
     uint64_t now = 100000;
@@ -155,7 +155,7 @@ static void restarts_and_sleep_are_seen_and_change_of_source_is_none(void **stat
 /* A packet of an answer was lost and repeated; meanwhile the router used another router's reports.
  * The late answer was once taken for a restarted engine's, and all routers forgot the engine's
  * prefixes. */
-static void an_answer_that_is_late_is_no_restart(void **state)
+static void a_late_answer_is_no_restart(void **state)
 {
     (void)state;
     uint64_t now = 100000;
@@ -179,7 +179,7 @@ static void an_answer_that_is_late_is_no_restart(void **state)
     assert_int_equal(first.restarts, 1);
 }
 
-static void nobody_is_told_where_all_read(void **state)
+static void nothing_is_reported_if_all_routers_read(void **state)
 {
     (void)state;
     struct node_replica only = make(1, 0);
@@ -190,13 +190,13 @@ static void nobody_is_told_where_all_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_read_for_all),
+        cmocka_unit_test(two_routers_read_for_all),
         cmocka_unit_test(a_report_counts_once),
-        cmocka_unit_test(work_that_one_reads_moves_it_for_all),
+        cmocka_unit_test(work_seen_by_the_reader_counts_for_all),
         cmocka_unit_test(own_readings_count_for_a_while),
-        cmocka_unit_test(restarts_and_sleep_are_seen_and_change_of_source_is_none),
-        cmocka_unit_test(an_answer_that_is_late_is_no_restart),
-        cmocka_unit_test(nobody_is_told_where_all_read),
+        cmocka_unit_test(a_change_of_reader_is_no_restart),
+        cmocka_unit_test(a_late_answer_is_no_restart),
+        cmocka_unit_test(nothing_is_reported_if_all_routers_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

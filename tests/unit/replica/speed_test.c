@@ -96,7 +96,7 @@ static void streams_are_believed_before_histograms(void **state)
 
 /* Answers that are all alike cannot separate prefill from decode: both are off by the same factor.
  * An answer that stopped for a minute counts next to nothing. */
-static void whole_answers_that_are_alike_scale_both(void **state)
+static void uniform_whole_answers_scale_both_speeds(void **state)
 {
     (void)state;
     struct node_replica k = replica_new();
@@ -125,7 +125,7 @@ static void old_whole_answers_fade(void **state)
 
 /* Streaming clients come to a fleet without streams so far: the pace goes on from the result of
  * whole answers. */
-static void streams_go_on_where_whole_answers_ended(void **state)
+static void streams_continue_from_whole_answers_pace(void **state)
 {
     (void)state;
     struct node_replica k = replica_new();
@@ -152,7 +152,7 @@ static void streams_go_on_where_whole_answers_ended(void **state)
 }
 
 /* A nearly zero sum of seconds. */
-static void steps_that_none_takes_say_nothing(void **state)
+static void impossibly_short_steps_are_ignored(void **state)
 {
     (void)state;
     struct node_replica k = replica_new();
@@ -167,10 +167,10 @@ int main(void)
         cmocka_unit_test(the_engines_histograms_teach),
         cmocka_unit_test(strange_readings_do_no_harm),
         cmocka_unit_test(streams_are_believed_before_histograms),
-        cmocka_unit_test(whole_answers_that_are_alike_scale_both),
+        cmocka_unit_test(uniform_whole_answers_scale_both_speeds),
         cmocka_unit_test(old_whole_answers_fade),
-        cmocka_unit_test(streams_go_on_where_whole_answers_ended),
-        cmocka_unit_test(steps_that_none_takes_say_nothing),
+        cmocka_unit_test(streams_continue_from_whole_answers_pace),
+        cmocka_unit_test(impossibly_short_steps_are_ignored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

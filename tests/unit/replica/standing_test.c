@@ -34,7 +34,7 @@ static void is(const struct node_replica *k, uint64_t now_ms, const char *word, 
         assert_int_equal(s.avoided, node_replica_avoided(k, now_ms));
 }
 
-static void what_is_out_says_why(void **state)
+static void an_unusable_replica_has_a_reason(void **state)
 {
     (void)state;
     struct node_replica k = make();
@@ -71,7 +71,7 @@ static void what_is_out_says_why(void **state)
 
 /* The text said "No health check has answered", and then "its health checks fail", although no
  * check had been sent. */
-static void a_name_without_an_address_says_why(void **state)
+static void an_unresolved_name_has_a_reason(void **state)
 {
     (void)state;
     struct node_replica k = make();
@@ -89,7 +89,7 @@ static void a_name_without_an_address_says_why(void **state)
     is(&k, NOW, "checks", false, 0);
 }
 
-static void what_is_avoided_says_why_and_for_how_long(void **state)
+static void an_avoided_replica_has_a_reason_and_an_end(void **state)
 {
     (void)state;
     struct node_replica k = make();
@@ -115,7 +115,7 @@ static void what_is_avoided_says_why_and_for_how_long(void **state)
     is(&k, NOW, "kept", true, 0);
 }
 
-static void signs_of_no_life_say_so(void **state)
+static void a_stalled_replica_has_a_reason(void **state)
 {
     (void)state;
     struct node_replica k = make();
@@ -129,7 +129,7 @@ static void signs_of_no_life_say_so(void **state)
     is(&k, NOW, "leaving", true, 0);
 }
 
-static void slow_start_says_so_before_it_keeps_anybody_away(void **state)
+static void slow_start_is_shown_before_it_limits_requests(void **state)
 {
     (void)state;
     struct node_replica k = make();
@@ -145,11 +145,11 @@ static void slow_start_says_so_before_it_keeps_anybody_away(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_out_says_why),
-        cmocka_unit_test(a_name_without_an_address_says_why),
-        cmocka_unit_test(what_is_avoided_says_why_and_for_how_long),
-        cmocka_unit_test(signs_of_no_life_say_so),
-        cmocka_unit_test(slow_start_says_so_before_it_keeps_anybody_away),
+        cmocka_unit_test(an_unusable_replica_has_a_reason),
+        cmocka_unit_test(an_unresolved_name_has_a_reason),
+        cmocka_unit_test(an_avoided_replica_has_a_reason_and_an_end),
+        cmocka_unit_test(a_stalled_replica_has_a_reason),
+        cmocka_unit_test(slow_start_is_shown_before_it_limits_requests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,7 +120,7 @@ static void each_kind_of_text_is_learned(void **state)
 }
 
 /* Evidence of a kind helps the other kinds: a tokenizer with few words cuts everything finer. */
-static void what_was_not_seen_follows_what_was(void **state)
+static void unseen_kinds_follow_seen_kinds(void **state)
 {
     (void)state;
     const struct chain_content *const first[] = {&english}, *const then[] = {&program};
@@ -139,7 +139,7 @@ static void what_was_not_seen_follows_what_was(void **state)
 }
 
 /* Images together with text of any length: both are found, with or without a known size. */
-static void images_are_told_apart_from_text(void **state)
+static void images_are_distinguished_from_text(void **state)
 {
     (void)state;
     const struct chain_content *const mix[] = {&english, &program};
@@ -187,7 +187,7 @@ static void images_count_by_their_size(void **state)
 }
 
 /* The check of a request against a context depends on the estimate's certainty (docs/adr/0052). */
-static void it_knows_how_sure_it_is(void **state)
+static void the_estimates_deviation_is_learned(void **state)
 {
     (void)state;
     struct node_tokens t;
@@ -203,7 +203,7 @@ static void it_knows_how_sure_it_is(void **state)
     assert_true(node_tokens_deviation(&t, 0, &none) == 0);
 }
 
-static void one_absurd_sample_does_little(void **state)
+static void an_absurd_sample_does_little(void **state)
 {
     (void)state;
     const struct chain_content *const mix[] = {&english, &program, &chinese};
@@ -246,7 +246,7 @@ static void a_lasting_change_gets_through(void **state)
 }
 
 /* Whatever engines report, the figures stay finite and above 0. */
-static void nothing_that_is_said_breaks_it(void **state)
+static void absurd_counts_keep_the_figures_finite(void **state)
 {
     (void)state;
     struct prng prng;
@@ -275,13 +275,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_kind_of_text_is_learned),
-        cmocka_unit_test(what_was_not_seen_follows_what_was),
-        cmocka_unit_test(images_are_told_apart_from_text),
+        cmocka_unit_test(unseen_kinds_follow_seen_kinds),
+        cmocka_unit_test(images_are_distinguished_from_text),
         cmocka_unit_test(images_count_by_their_size),
-        cmocka_unit_test(it_knows_how_sure_it_is),
-        cmocka_unit_test(one_absurd_sample_does_little),
+        cmocka_unit_test(the_estimates_deviation_is_learned),
+        cmocka_unit_test(an_absurd_sample_does_little),
         cmocka_unit_test(a_lasting_change_gets_through),
-        cmocka_unit_test(nothing_that_is_said_breaks_it),
+        cmocka_unit_test(absurd_counts_keep_the_figures_finite),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,7 +42,7 @@ static unsigned count_up(void)
     return count;
 }
 
-static void the_next_one_moves_up(void **state)
+static void the_next_router_moves_up(void **state)
 {
     (void)state;
     struct prng p;
@@ -89,7 +89,7 @@ static void replicas_have_different_orders(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_next_one_moves_up),
+        cmocka_unit_test(the_next_router_moves_up),
         cmocka_unit_test(replicas_have_different_orders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,7 @@ static void expect(struct node_usage u, bool good, struct node_usage cleaned)
     assert_true(node_usage_clean(&u)); /* clean already */
 }
 
-static void what_can_be_true_stays(void **state)
+static void plausible_usage_is_kept(void **state)
 {
     (void)state;
     expect(of(4052, 4052, 12, 100), true, of(4052, 4052, 12, 100));
@@ -29,7 +29,7 @@ static void what_can_be_true_stays(void **state)
 }
 
 /* An engine counts a request's cached tokens again at each recomputation. */
-static void more_cached_than_there_is_is_all_of_it(void **state)
+static void cached_tokens_are_limited_to_the_prompt(void **state)
 {
     (void)state;
     expect(of(4052, 4224, 12, 100), false, of(4052, 4052, 12, 100));
@@ -37,7 +37,7 @@ static void more_cached_than_there_is_is_all_of_it(void **state)
     expect(of(100, 16, 12, 101), false, of(100, 16, 12, 0));
 }
 
-static void what_is_beyond_any_context_was_not_told(void **state)
+static void tokens_beyond_any_context_are_ignored(void **state)
 {
     (void)state;
     const int64_t most = NODE_USAGE_TOKENS_MAX;
@@ -49,9 +49,9 @@ static void what_is_beyond_any_context_was_not_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_can_be_true_stays),
-        cmocka_unit_test(more_cached_than_there_is_is_all_of_it),
-        cmocka_unit_test(what_is_beyond_any_context_was_not_told),
+        cmocka_unit_test(plausible_usage_is_kept),
+        cmocka_unit_test(cached_tokens_are_limited_to_the_prompt),
+        cmocka_unit_test(tokens_beyond_any_context_are_ignored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

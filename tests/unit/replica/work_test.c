@@ -26,7 +26,7 @@ static bool shows_work(const char *before, const char *after)
 #define SGLANG "sglang:num_running_reqs{tp_rank=\"0\"} 1\n"
 
 /* Each row of the table, as the engine writes it. */
-static void each_sign_moves(void **state)
+static void each_series_of_work_shows_progress(void **state)
 {
     (void)state;
     static const struct {
@@ -66,7 +66,7 @@ static void each_sign_moves(void **state)
 
 /* The router's own probes raise these series, even if the core hangs; a new request moves the
  * gauges of running and waiting requests. */
-static void what_probes_raise_is_no_sign(void **state)
+static void series_raised_by_probes_show_no_progress(void **state)
 {
     (void)state;
     static const char *const texts[] = {
@@ -102,7 +102,7 @@ static bool take(struct node_work_seen *seen, double tokens)
 }
 
 /* Two servers behind the same port answer in turns: nothing is computed. */
-static void a_counter_that_goes_down_and_up_shows_nothing(void **state)
+static void an_alternating_counter_shows_no_progress(void **state)
 {
     (void)state;
     struct node_work_seen seen = {.known = 0};
@@ -117,7 +117,7 @@ static void a_counter_that_goes_down_and_up_shows_nothing(void **state)
 }
 
 /* The counter was set back, and counts on from there. */
-static void a_counter_that_was_reset_counts_anew(void **state)
+static void a_reset_counter_counts_again(void **state)
 {
     (void)state;
     struct node_work_seen seen = {.known = 0};
@@ -129,7 +129,7 @@ static void a_counter_that_was_reset_counts_anew(void **state)
 }
 
 /* SGLang's counters are missing until they count for the first time. */
-static void a_counter_that_appears_shows_work(void **state)
+static void a_new_counter_shows_work(void **state)
 {
     (void)state;
     assert_true(shows_work(SGLANG "sglang:token_usage 0.1\n",
@@ -139,7 +139,7 @@ static void a_counter_that_appears_shows_work(void **state)
 
 /* A router knew of work from another router, and reads for itself the first time: nothing moved in
  * between. */
-static void a_first_reading_shows_nothing_after_what_was_told(void **state)
+static void a_first_own_reading_shows_no_progress(void **state)
 {
     (void)state;
     struct node_work_seen seen = {.known = 0};
@@ -154,7 +154,7 @@ static void a_first_reading_shows_nothing_after_what_was_told(void **state)
 }
 
 /* Only the first of the tensor ranks counts, but all data-parallel ranks, each by itself. */
-static void ranks_have_signs_of_their_own(void **state)
+static void each_rank_shows_its_own_progress(void **state)
 {
     (void)state;
 #define RANKS(a, b)                                                                                \
@@ -179,13 +179,13 @@ static void ranks_have_signs_of_their_own(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_sign_moves),
-        cmocka_unit_test(what_probes_raise_is_no_sign),
-        cmocka_unit_test(a_counter_that_goes_down_and_up_shows_nothing),
-        cmocka_unit_test(a_counter_that_was_reset_counts_anew),
-        cmocka_unit_test(a_counter_that_appears_shows_work),
-        cmocka_unit_test(a_first_reading_shows_nothing_after_what_was_told),
-        cmocka_unit_test(ranks_have_signs_of_their_own),
+        cmocka_unit_test(each_series_of_work_shows_progress),
+        cmocka_unit_test(series_raised_by_probes_show_no_progress),
+        cmocka_unit_test(an_alternating_counter_shows_no_progress),
+        cmocka_unit_test(a_reset_counter_counts_again),
+        cmocka_unit_test(a_new_counter_shows_work),
+        cmocka_unit_test(a_first_own_reading_shows_no_progress),
+        cmocka_unit_test(each_rank_shows_its_own_progress),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

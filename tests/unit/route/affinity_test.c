@@ -9,7 +9,7 @@ static struct slice id_of(char *text, size_t size, unsigned n)
     return slice_of(text, (size_t)len);
 }
 
-static void remembers_who_made_what(void **state)
+static void a_responses_replica_is_remembered(void **state)
 {
     (void)state;
     struct hash_secret secret;
@@ -25,7 +25,7 @@ static void remembers_who_made_what(void **state)
     node_affinity_destroy(a);
 }
 
-static void the_oldest_give_way_and_the_newest_stay(void **state)
+static void the_oldest_entries_are_evicted(void **state)
 {
     (void)state;
     struct hash_secret secret;
@@ -45,8 +45,8 @@ static void the_oldest_give_way_and_the_newest_stay(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(remembers_who_made_what),
-        cmocka_unit_test(the_oldest_give_way_and_the_newest_stay),
+        cmocka_unit_test(a_responses_replica_is_remembered),
+        cmocka_unit_test(the_oldest_entries_are_evicted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

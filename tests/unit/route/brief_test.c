@@ -54,7 +54,7 @@ static void begin(unsigned replicas)
     reader = (struct node_brief_reader){0};
 }
 
-static void a_few_are_whole_in_each_frame(void **state)
+static void a_few_replicas_are_sent_in_each_frame(void **state)
 {
     (void)state;
     begin(3);
@@ -68,7 +68,7 @@ static void a_few_are_whole_in_each_frame(void **state)
     node_router_destroy(r);
 }
 
-static void many_come_in_turn(void **state)
+static void many_replicas_are_sent_in_turns(void **state)
 {
     (void)state;
     begin(REPLICAS);
@@ -92,7 +92,7 @@ static void many_come_in_turn(void **state)
     node_router_destroy(r);
 }
 
-static void a_change_comes_with_the_next_frame(void **state)
+static void a_change_is_sent_with_the_next_frame(void **state)
 {
     (void)state;
     begin(REPLICAS);
@@ -111,7 +111,7 @@ static void a_change_comes_with_the_next_frame(void **state)
     node_router_destroy(r);
 }
 
-static void a_replica_that_goes_is_named_once(void **state)
+static void a_removed_replica_is_named_once(void **state)
 {
     (void)state;
     begin(REPLICAS);
@@ -130,10 +130,10 @@ static void a_replica_that_goes_is_named_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_few_are_whole_in_each_frame),
-        cmocka_unit_test(many_come_in_turn),
-        cmocka_unit_test(a_change_comes_with_the_next_frame),
-        cmocka_unit_test(a_replica_that_goes_is_named_once),
+        cmocka_unit_test(a_few_replicas_are_sent_in_each_frame),
+        cmocka_unit_test(many_replicas_are_sent_in_turns),
+        cmocka_unit_test(a_change_is_sent_with_the_next_frame),
+        cmocka_unit_test(a_removed_replica_is_named_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,7 +39,7 @@ static void documents_are_found_in_any_order(void **state)
 }
 
 /* A prompt without a chain, between two prompts with a chain: no credit remains from the first. */
-static void a_prompt_without_chunks_is_held_by_nobody(void **state)
+static void a_prompt_without_chunks_gets_no_credit(void **state)
 {
     (void)state;
     struct node_router *r = make("chunk_aware", 2);
@@ -73,7 +73,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(documents_are_found_in_any_order),
-        cmocka_unit_test(a_prompt_without_chunks_is_held_by_nobody),
+        cmocka_unit_test(a_prompt_without_chunks_gets_no_credit),
         cmocka_unit_test(chunks_after_a_prefix),
     };
     return cmocka_run_group_tests_name("route/chunks", tests, NULL, NULL);

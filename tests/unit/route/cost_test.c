@@ -68,7 +68,7 @@ static void decode_counts_both_ways(void **state)
 
 /* Another replica has 6,000 of 8,000 uncached tokens, and three more requests need those: 2,000 and
  * a quarter of 6,000 hold up the requests running here. */
-static void a_copy_is_shared_by_those_that_follow(void **state)
+static void followers_share_the_cost_of_a_copy(void **state)
 {
     (void)state;
     struct node_cost_input in = base;
@@ -109,7 +109,7 @@ static void a_crowd_does_not_outweigh_a_long_queue(void **state)
 }
 
 /* Both are idle, and the prompt is short: the answer takes longer at the slow engine. */
-static void an_idle_slow_engine_is_no_idle_fast_one(void **state)
+static void an_idle_slow_engine_costs_more_than_a_fast_one(void **state)
 {
     (void)state;
     struct node_cost_input fast = {.prompt_tokens = 100,
@@ -129,9 +129,9 @@ int main(void)
         cmocka_unit_test(cached_tokens_cost_nothing),
         cmocka_unit_test(queue_and_displaced_add_up),
         cmocka_unit_test(decode_counts_both_ways),
-        cmocka_unit_test(a_copy_is_shared_by_those_that_follow),
+        cmocka_unit_test(followers_share_the_cost_of_a_copy),
         cmocka_unit_test(a_crowd_does_not_outweigh_a_long_queue),
-        cmocka_unit_test(an_idle_slow_engine_is_no_idle_fast_one),
+        cmocka_unit_test(an_idle_slow_engine_costs_more_than_a_fast_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,7 +60,7 @@ static void expect_ids(const struct node_decisions *d, const struct node_router 
     json_decref(array);
 }
 
-static void a_decision_has_its_table_and_its_end(void **state)
+static void a_decision_is_kept_with_its_costs_and_result(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 3);
@@ -129,7 +129,7 @@ static void a_decision_has_its_table_and_its_end(void **state)
     node_decisions_destroy(d);
 }
 
-static void queries_are_by_number_and_by_change(void **state)
+static void decisions_are_queried_by_number_or_change(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 2);
@@ -200,7 +200,7 @@ static void a_flood_is_sampled_and_retries_are_kept(void **state)
 }
 
 /* From many replicas the cheapest are kept, and the chosen replica, which may not be among them. */
-static void a_table_has_the_cheapest_and_the_chosen_one(void **state)
+static void a_decision_keeps_the_cheapest_and_the_chosen(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 20);
@@ -226,7 +226,7 @@ static void a_table_has_the_cheapest_and_the_chosen_one(void **state)
     node_decisions_destroy(d);
 }
 
-static void policies_without_costs_and_long_names(void **state)
+static void policies_without_costs_and_long_names_are_kept(void **state)
 {
     (void)state;
     struct node_router *r = make("round_robin", 2);
@@ -252,7 +252,7 @@ static void policies_without_costs_and_long_names(void **state)
 
 /* Decision 1 is under way. 2 went well, for another model. 3 was retried, 4 cut, 5 left by the
  * client. 6 got the 429 of a full engine, 7 a 400. */
-static void filters_hold_together(void **state)
+static void filters_combine(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 2);
@@ -327,12 +327,12 @@ static void filters_hold_together(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_decision_has_its_table_and_its_end),
-        cmocka_unit_test(queries_are_by_number_and_by_change),
-        cmocka_unit_test(filters_hold_together),
+        cmocka_unit_test(a_decision_is_kept_with_its_costs_and_result),
+        cmocka_unit_test(decisions_are_queried_by_number_or_change),
+        cmocka_unit_test(filters_combine),
         cmocka_unit_test(a_flood_is_sampled_and_retries_are_kept),
-        cmocka_unit_test(a_table_has_the_cheapest_and_the_chosen_one),
-        cmocka_unit_test(policies_without_costs_and_long_names),
+        cmocka_unit_test(a_decision_keeps_the_cheapest_and_the_chosen),
+        cmocka_unit_test(policies_without_costs_and_long_names_are_kept),
     };
     return cmocka_run_group_tests_name("decisions", tests, NULL, NULL);
 }

@@ -56,7 +56,7 @@ static void list(struct node_router *r, const char *const *labels, unsigned coun
     discover_check(d);
 }
 
-static void what_vanishes_drains_and_is_forgotten(void **state)
+static void a_dropped_replica_drains_and_is_forgotten(void **state)
 {
     (void)state;
     struct node_router *r = router_of("random");
@@ -85,7 +85,7 @@ static void what_vanishes_drains_and_is_forgotten(void **state)
     end(r);
 }
 
-static void what_operators_added_stays_when_its_source_drops_it(void **state)
+static void operators_replicas_survive_their_source(void **state)
 {
     (void)state;
     struct node_router *r = router_of("random");
@@ -169,7 +169,7 @@ static int where(struct node_router *r, const char *model)
     return (int)next.replica;
 }
 
-static void a_model_that_is_not_listed_is_named(void **state)
+static void a_label_names_an_unlisted_model(void **state)
 {
     (void)state;
     struct node_router *r = router_of("random");
@@ -195,7 +195,7 @@ static void a_model_that_is_not_listed_is_named(void **state)
     end(r);
 }
 
-static void an_engine_that_is_named_is_no_guess(void **state)
+static void an_engine_label_outranks_detection(void **state)
 {
     (void)state;
     struct node_router *r = router_of("random");
@@ -219,12 +219,12 @@ static void an_engine_that_is_named_is_no_guess(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_vanishes_drains_and_is_forgotten),
-        cmocka_unit_test(what_operators_added_stays_when_its_source_drops_it),
+        cmocka_unit_test(a_dropped_replica_drains_and_is_forgotten),
+        cmocka_unit_test(operators_replicas_survive_their_source),
         cmocka_unit_test(weights_share_the_work),
         cmocka_unit_test(a_queue_counts_by_weight),
-        cmocka_unit_test(a_model_that_is_not_listed_is_named),
-        cmocka_unit_test(an_engine_that_is_named_is_no_guess),
+        cmocka_unit_test(a_label_names_an_unlisted_model),
+        cmocka_unit_test(an_engine_label_outranks_detection),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,7 @@ static bool is_due(void)
     return due == SLOW;
 }
 
-static void a_slow_one_has_its_part_and_no_more(void **state)
+static void a_slow_replica_gets_its_share_and_no_more(void **state)
 {
     (void)state;
     unsigned placed = 0;
@@ -47,7 +47,7 @@ static void a_slow_one_has_its_part_and_no_more(void **state)
     assert_true(is_due());
 }
 
-static void what_was_placed_long_ago_counts_little(void **state)
+static void old_placements_count_little(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 2);
@@ -62,28 +62,28 @@ static void what_was_placed_long_ago_counts_little(void **state)
     alone_destroy(r);
 }
 
-static void no_line_no_due(void **state)
+static void no_share_is_due_without_a_queue_elsewhere(void **state)
 {
     (void)state;
     of[FAST].cost.queue_s = 0;
     assert_false(is_due());
 }
 
-static void who_has_a_line_itself_is_not_due(void **state)
+static void a_replica_with_a_queue_gets_no_share(void **state)
 {
     (void)state;
     of[SLOW].cost.queue_s = 0.01;
     assert_false(is_due());
 }
 
-static void half_as_fast_is_not_slow(void **state)
+static void a_replica_half_as_fast_is_not_slow(void **state)
 {
     (void)state;
     of[SLOW].believed_per_s = 5000;
     assert_false(is_due());
 }
 
-static void what_the_others_hold_is_not_computed_again(void **state)
+static void a_prompt_cached_elsewhere_is_not_recomputed(void **state)
 {
     (void)state;
     of[FAST].cached_tokens = 499;
@@ -94,7 +94,7 @@ static void what_the_others_hold_is_not_computed_again(void **state)
     assert_true(is_due());
 }
 
-static void no_adapter_is_loaded_for_it(void **state)
+static void no_adapter_is_loaded_for_a_due_share(void **state)
 {
     (void)state;
     of[SLOW].cost.adapter_s = 0.3;
@@ -104,7 +104,7 @@ static void no_adapter_is_loaded_for_it(void **state)
 }
 
 /* An operator's weight of a tenth is intended. */
-static void a_weight_is_a_part_of_the_speed(void **state)
+static void a_weight_scales_the_due_share(void **state)
 {
     (void)state;
     of[SLOW].weight = 0.1; /* a hundredth of all */
@@ -114,7 +114,7 @@ static void a_weight_is_a_part_of_the_speed(void **state)
     assert_true(is_due());
 }
 
-static void the_cheaper_of_two_comes_first(void **state)
+static void the_cheaper_of_two_due_replicas_comes_first(void **state)
 {
     (void)state;
     of[LIKE] = of[SLOW];
@@ -128,15 +128,15 @@ static void the_cheaper_of_two_comes_first(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_slow_one_has_its_part_and_no_more, set_up),
-        cmocka_unit_test(what_was_placed_long_ago_counts_little),
-        cmocka_unit_test_setup(no_line_no_due, set_up),
-        cmocka_unit_test_setup(who_has_a_line_itself_is_not_due, set_up),
-        cmocka_unit_test_setup(half_as_fast_is_not_slow, set_up),
-        cmocka_unit_test_setup(what_the_others_hold_is_not_computed_again, set_up),
-        cmocka_unit_test_setup(no_adapter_is_loaded_for_it, set_up),
-        cmocka_unit_test_setup(a_weight_is_a_part_of_the_speed, set_up),
-        cmocka_unit_test_setup(the_cheaper_of_two_comes_first, set_up),
+        cmocka_unit_test_setup(a_slow_replica_gets_its_share_and_no_more, set_up),
+        cmocka_unit_test(old_placements_count_little),
+        cmocka_unit_test_setup(no_share_is_due_without_a_queue_elsewhere, set_up),
+        cmocka_unit_test_setup(a_replica_with_a_queue_gets_no_share, set_up),
+        cmocka_unit_test_setup(a_replica_half_as_fast_is_not_slow, set_up),
+        cmocka_unit_test_setup(a_prompt_cached_elsewhere_is_not_recomputed, set_up),
+        cmocka_unit_test_setup(no_adapter_is_loaded_for_a_due_share, set_up),
+        cmocka_unit_test_setup(a_weight_scales_the_due_share, set_up),
+        cmocka_unit_test_setup(the_cheaper_of_two_due_replicas_comes_first, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

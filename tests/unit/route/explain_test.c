@@ -22,7 +22,7 @@ static const char *left_out(const json_t *root, const char *name)
 
 /* The left-out list has no weighed replica, no address of a chosen rank, and no replica out of
  * use. */
-static void only_those_that_were_not_weighed_are_left_out(void **state)
+static void only_unweighed_replicas_are_listed_as_left_out(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 5);
@@ -50,7 +50,7 @@ static void only_those_that_were_not_weighed_are_left_out(void **state)
 }
 
 /* The list is most needed when no replica may be chosen. */
-static void where_none_may_be_chosen_each_is_left_out(void **state)
+static void all_replicas_are_listed_if_none_can_be_chosen(void **state)
 {
     (void)state;
     struct node_config config = config_of("cache_aware");
@@ -117,7 +117,7 @@ static void rejections_of_other_requests_are_no_reason(void **state)
 }
 
 /* A choice of a replica that is down looked like any other. */
-static void a_choice_that_is_down_is_said_to_be(void **state)
+static void a_last_resort_choice_is_marked(void **state)
 {
     (void)state;
     struct node_config config = config_of("cache_aware");
@@ -148,7 +148,7 @@ static void expect_refused(struct node_router *r, const char *path, unsigned cou
     json_decref(root);
 }
 
-static void each_probe_is_refused_by_its_path(void **state)
+static void refused_probes_are_shown_by_path(void **state)
 {
     (void)state;
     static const char *const paths[NODE_PROBES] = {"/health",      "/metrics", "/v1/models",
@@ -182,7 +182,7 @@ static double held_tokens(struct node_router *r, uint64_t now_ms)
 
 /* Cached tokens were counted when the last request was weighed, and shown so until the next
  * request. */
-static void what_is_held_is_the_same_in_both_just_after_a_change(void **state)
+static void both_views_agree_on_cached_tokens_after_a_change(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 1);
@@ -207,7 +207,7 @@ static void what_is_held_is_the_same_in_both_just_after_a_change(void **state)
 
 /* An engine reported more cached tokens than the prompt had. All of them went into the metric, and
  * the learned values were nonsense, too. */
-static void what_cannot_be_true_is_counted_and_teaches_nothing(void **state)
+static void impossible_usage_is_counted_and_not_learned(void **state)
 {
     (void)state;
     static const char *const compared = "grapevine_prediction_cached_tokens_total";
@@ -231,7 +231,7 @@ static void what_cannot_be_true_is_counted_and_teaches_nothing(void **state)
 
 /* At most the prompt counts as cached, whatever was learned of the replica's tokens, even from
  * prompts shorter than the cached text. */
-static void no_more_is_believed_cached_than_the_prompt_has(void **state)
+static void believed_cached_tokens_never_exceed_the_prompt(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 1);
@@ -252,14 +252,14 @@ static void no_more_is_believed_cached_than_the_prompt_has(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_those_that_were_not_weighed_are_left_out),
-        cmocka_unit_test(where_none_may_be_chosen_each_is_left_out),
+        cmocka_unit_test(only_unweighed_replicas_are_listed_as_left_out),
+        cmocka_unit_test(all_replicas_are_listed_if_none_can_be_chosen),
         cmocka_unit_test(rejections_of_other_requests_are_no_reason),
-        cmocka_unit_test(a_choice_that_is_down_is_said_to_be),
-        cmocka_unit_test(each_probe_is_refused_by_its_path),
-        cmocka_unit_test(what_is_held_is_the_same_in_both_just_after_a_change),
-        cmocka_unit_test(what_cannot_be_true_is_counted_and_teaches_nothing),
-        cmocka_unit_test(no_more_is_believed_cached_than_the_prompt_has),
+        cmocka_unit_test(a_last_resort_choice_is_marked),
+        cmocka_unit_test(refused_probes_are_shown_by_path),
+        cmocka_unit_test(both_views_agree_on_cached_tokens_after_a_change),
+        cmocka_unit_test(impossible_usage_is_counted_and_not_learned),
+        cmocka_unit_test(believed_cached_tokens_never_exceed_the_prompt),
     };
     return cmocka_run_group_tests_name("route/explain", tests, NULL, NULL);
 }

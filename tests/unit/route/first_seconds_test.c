@@ -33,7 +33,7 @@ static double uncached_s(struct node_router *r, unsigned replica, uint64_t now_m
 
 /* A slow engine gives no evidence before the first answers end: 65 prompts followed the first while
  * others had answered hundreds. */
-static void answers_that_should_have_ended_tell(void **state)
+static void overdue_answers_show_a_slow_engine(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 2);
@@ -49,7 +49,7 @@ static void answers_that_should_have_ended_tell(void **state)
 }
 
 /* The more answers have ended there, the less the open answers prove: some are long. */
-static void they_tell_less_where_many_have_ended(void **state)
+static void overdue_answers_count_less_among_many_ended(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 2);
@@ -84,7 +84,7 @@ static double takes_s(uint64_t first_ms, bool watched)
 /* The cache had a prompt with a changing first line that no model sees, unknown to the router. The
  * replica was believed 45 times as fast as the others, and drew two conversations of 100,000
  * tokens. */
-static void a_hit_that_nobody_knew_of_is_no_speed(void **state)
+static void an_unpredicted_hit_is_no_evidence_of_speed(void **state)
 {
     (void)state;
     double prior_s = TOKENS / 10000.0;
@@ -123,7 +123,7 @@ static double decode_s(struct node_router *r, unsigned replica)
 
 /* Engines twice as fast drew all long answers, beyond their capacity, while slower engines were
  * idle. */
-static void shorter_steps_draw_nothing_beyond_what_runs(void **state)
+static void fast_steps_attract_no_load_beyond_capacity(void **state)
 {
     (void)state;
     struct node_router *r = fast_and_full();
@@ -137,7 +137,7 @@ static void shorter_steps_draw_nothing_beyond_what_runs(void **state)
 }
 
 /* The other replica is no better place if the answer would begin later there. */
-static void but_not_where_the_other_begins_later(void **state)
+static void a_later_start_elsewhere_outweighs_capacity(void **state)
 {
     (void)state;
     struct node_router *r = fast_and_full();
@@ -154,11 +154,11 @@ static void but_not_where_the_other_begins_later(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers_that_should_have_ended_tell),
-        cmocka_unit_test(they_tell_less_where_many_have_ended),
-        cmocka_unit_test(a_hit_that_nobody_knew_of_is_no_speed),
-        cmocka_unit_test(shorter_steps_draw_nothing_beyond_what_runs),
-        cmocka_unit_test(but_not_where_the_other_begins_later),
+        cmocka_unit_test(overdue_answers_show_a_slow_engine),
+        cmocka_unit_test(overdue_answers_count_less_among_many_ended),
+        cmocka_unit_test(an_unpredicted_hit_is_no_evidence_of_speed),
+        cmocka_unit_test(fast_steps_attract_no_load_beyond_capacity),
+        cmocka_unit_test(a_later_start_elsewhere_outweighs_capacity),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

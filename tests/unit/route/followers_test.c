@@ -14,7 +14,7 @@ static int clear(void **state)
     return 0;
 }
 
-static void those_of_the_last_moment_count(void **state)
+static void only_recent_followers_count(void **state)
 {
     (void)state;
     assert_int_equal(node_followers_within(&f, 7, 1e9, 5000), 0);
@@ -26,7 +26,7 @@ static void those_of_the_last_moment_count(void **state)
     assert_int_equal(node_followers_within(&f, 8, 1000, 1300), 0);
 }
 
-static void the_last_eight_are_remembered(void **state)
+static void the_last_eight_followers_are_remembered(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 20; i++)
@@ -37,7 +37,7 @@ static void the_last_eight_are_remembered(void **state)
 
 /* Each key has two possible rows. When a third key needs a row, it takes the row unused for
  * longest. */
-static void a_burst_outlives_what_comes_beside_it(void **state)
+static void a_burst_survives_other_prefixes(void **state)
 {
     (void)state;
     enum { ROWS = NODE_FOLLOWERS_ROWS };
@@ -53,7 +53,7 @@ static void a_burst_outlives_what_comes_beside_it(void **state)
 
 /* Both replicas have work. A single request with a recomputed prefix holds up the other replica's
  * requests; each request of a burst holds up only a part. */
-static void a_burst_is_no_tenant(void **state)
+static void a_burst_delays_other_requests_only_in_part(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 2);
@@ -84,7 +84,7 @@ static void a_burst_is_no_tenant(void **state)
 }
 
 /* If a burst arrives over four routers, each sees a fourth. */
-static void each_of_the_other_routers_has_as_many(void **state)
+static void each_other_router_is_assumed_to_have_as_many(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 2);
@@ -148,11 +148,11 @@ static void chunks_have_no_followers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(those_of_the_last_moment_count, clear),
-        cmocka_unit_test_setup(the_last_eight_are_remembered, clear),
-        cmocka_unit_test_setup(a_burst_outlives_what_comes_beside_it, clear),
-        cmocka_unit_test(a_burst_is_no_tenant),
-        cmocka_unit_test(each_of_the_other_routers_has_as_many),
+        cmocka_unit_test_setup(only_recent_followers_count, clear),
+        cmocka_unit_test_setup(the_last_eight_followers_are_remembered, clear),
+        cmocka_unit_test_setup(a_burst_survives_other_prefixes, clear),
+        cmocka_unit_test(a_burst_delays_other_requests_only_in_part),
+        cmocka_unit_test(each_other_router_is_assumed_to_have_as_many),
         cmocka_unit_test(a_retry_does_not_follow_itself),
         cmocka_unit_test(chunks_have_no_followers),
     };

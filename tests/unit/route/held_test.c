@@ -12,7 +12,7 @@ static void end(struct node_router *r, const struct node_decision *d, enum node_
 
 /* The cache has room for 100,000 tokens. On a real engine, five refused prompts reduced a
  * conversation from 971 believed tokens to 274. */
-static void what_was_refused_pushes_nothing_out(void **state)
+static void refused_prompts_evict_nothing(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 1);
@@ -40,7 +40,7 @@ static void what_was_refused_pushes_nothing_out(void **state)
     alone_destroy(r);
 }
 
-static void what_was_given_up_in_the_queue_pushes_nothing_out(void **state)
+static void abandoned_queued_prompts_evict_nothing(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 1);
@@ -59,7 +59,7 @@ static void what_was_given_up_in_the_queue_pushes_nothing_out(void **state)
 
 /* Some engines omit cached tokens if there are none: then a miss taught nothing, and a single
  * reported hit turned the counters off. */
-static void none_reported_is_zero_once_some_were(void **state)
+static void missing_cached_tokens_mean_zero_once_reported(void **state)
 {
     (void)state;
     for (unsigned some = 0; some <= 1; some++) {
@@ -118,7 +118,7 @@ static void the_block_is_learned_from_answers(void **state)
 
 /* vLLM with --disable-log-stats does not report the cache's size. A real cache of 1,248 tokens was
  * believed to have 1,480: the settings' 400,000 had a weight of 2 %, whatever the evidence. */
-static void a_size_that_nobody_tells_is_found(void **state)
+static void an_unreported_cache_size_is_learned(void **state)
 {
     (void)state;
     enum { CACHE = 1248, PROMPT = 304, ANSWER = 16, DOCUMENTS = 12, REQUESTS = 600 };
@@ -195,7 +195,7 @@ static struct chain *chat_with_images(uint64_t seed, unsigned question_tokens)
 }
 
 /* The images were believed to have as many tokens as their blocks have as text. */
-static void images_weigh_what_they_have_in_tokens(void **state)
+static void images_are_weighed_in_tokens(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 1);
@@ -217,7 +217,7 @@ static void images_weigh_what_they_have_in_tokens(void **state)
 }
 
 /* The engine counts the whole conversation, but the request has only the last turn. */
-static void what_continues_a_stored_response_teaches_nothing(void **state)
+static void continued_stored_responses_are_not_learned_from(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 1);
@@ -242,7 +242,7 @@ static void what_continues_a_stored_response_teaches_nothing(void **state)
 
 /* Some of a prompt's tokens are estimated; the tokens of a beginning reported by an answer are
  * exact. */
-static void what_answers_told_is_known_to_the_token(void **state)
+static void reported_tokens_make_predictions_exact(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 1);
@@ -266,7 +266,7 @@ static struct chain *parted(unsigned points, uint64_t other)
 }
 
 /* A shared system text: the first prompt to leave the text reported the length. */
-static void where_prompts_part_is_known_to_the_token(void **state)
+static void a_reported_fork_makes_predictions_exact(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 1);
@@ -296,7 +296,7 @@ static void parts_with(struct node_router *r, unsigned points, uint64_t other, i
 
 /* With two real vLLM, an answer found half of a shared text. From then on all other prompts were
  * expected to find half. */
-static void what_gave_way_says_nothing_of_where_prompts_part(void **state)
+static void an_eviction_does_not_move_a_fork(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 1);
@@ -322,18 +322,18 @@ static void what_gave_way_says_nothing_of_where_prompts_part(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_refused_pushes_nothing_out),
-        cmocka_unit_test(what_was_given_up_in_the_queue_pushes_nothing_out),
-        cmocka_unit_test(none_reported_is_zero_once_some_were),
+        cmocka_unit_test(refused_prompts_evict_nothing),
+        cmocka_unit_test(abandoned_queued_prompts_evict_nothing),
+        cmocka_unit_test(missing_cached_tokens_mean_zero_once_reported),
         cmocka_unit_test(predictions_are_whole_blocks),
         cmocka_unit_test(the_block_is_learned_from_answers),
         cmocka_unit_test(evictions_show_the_size),
-        cmocka_unit_test(a_size_that_nobody_tells_is_found),
-        cmocka_unit_test(images_weigh_what_they_have_in_tokens),
-        cmocka_unit_test(what_continues_a_stored_response_teaches_nothing),
-        cmocka_unit_test(what_answers_told_is_known_to_the_token),
-        cmocka_unit_test(where_prompts_part_is_known_to_the_token),
-        cmocka_unit_test(what_gave_way_says_nothing_of_where_prompts_part),
+        cmocka_unit_test(an_unreported_cache_size_is_learned),
+        cmocka_unit_test(images_are_weighed_in_tokens),
+        cmocka_unit_test(continued_stored_responses_are_not_learned_from),
+        cmocka_unit_test(reported_tokens_make_predictions_exact),
+        cmocka_unit_test(a_reported_fork_makes_predictions_exact),
+        cmocka_unit_test(an_eviction_does_not_move_a_fork),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@ static unsigned ahead_of(struct world *w, unsigned router)
 }
 
 /* A router without a subscription, or of a release without events, is passed over. */
-static void those_that_read_stand_in_an_order(void **state)
+static void subscribed_routers_are_ordered(void **state)
 {
     (void)state;
     struct world w;
@@ -29,7 +29,7 @@ static void those_that_read_stand_in_an_order(void **state)
 }
 
 /* A late router does not pass a router that knows the contents, and passes others. */
-static void those_that_know_stand_in_the_same_order(void **state)
+static void informed_routers_keep_the_order(void **state)
 {
     (void)state;
     struct world w;
@@ -50,7 +50,7 @@ static void those_that_know_stand_in_the_same_order(void **state)
 }
 
 /* The router with the engine's connection goes first, whatever the hash. */
-static void one_that_has_the_connection_goes_first(void **state)
+static void the_connected_router_goes_first(void **state)
 {
     (void)state;
     struct world w;
@@ -68,9 +68,9 @@ static void one_that_has_the_connection_goes_first(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(those_that_read_stand_in_an_order),
-        cmocka_unit_test(one_that_has_the_connection_goes_first),
-        cmocka_unit_test(those_that_know_stand_in_the_same_order),
+        cmocka_unit_test(subscribed_routers_are_ordered),
+        cmocka_unit_test(the_connected_router_goes_first),
+        cmocka_unit_test(informed_routers_keep_the_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

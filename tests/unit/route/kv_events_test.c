@@ -48,7 +48,7 @@ static uint64_t id48(const struct chain *chain, unsigned point)
     return chain->points[point].id & 0xffffffffffff;
 }
 
-static void nothing_is_told_while_none_are_live(void **state)
+static void nothing_is_reported_without_live_events(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 2);
@@ -65,7 +65,7 @@ static void nothing_is_told_while_none_are_live(void **state)
 }
 
 /* Each checkpoint once, of any replica; again after a while. */
-static void checkpoints_are_told_once(void **state)
+static void checkpoints_are_reported_once(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 2);
@@ -99,7 +99,7 @@ static void checkpoints_are_told_once(void **state)
     alone_destroy(r);
 }
 
-static void an_answer_is_told_with_its_times_and_tokens(void **state)
+static void an_answer_is_reported_with_times_and_tokens(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 1);
@@ -173,7 +173,7 @@ static void gone_from(struct node_router *r, const struct chain *chain, unsigned
         assert_true(node_router_events_gone(r, 0, id48(chain, i), chain->points[i].code) >= 0);
 }
 
-static void what_is_gone_counts_as_gone(void **state)
+static void blocks_reported_gone_do_not_count(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 1);
@@ -205,7 +205,7 @@ static void what_is_gone_counts_as_gone(void **state)
 }
 
 /* The learned share of reuse, from the time of inference, does not count. */
-static void what_is_held_is_used(void **state)
+static void the_learned_reuse_share_does_not_apply_to_events(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 1);
@@ -219,7 +219,7 @@ static void what_is_held_is_used(void **state)
 }
 
 /* By inference the prompt was evicted; the engine's events deny it. */
-static void what_is_present_counts_though_it_is_old(void **state)
+static void blocks_reported_present_count_at_any_age(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 1);
@@ -243,7 +243,7 @@ static void what_is_present_counts_though_it_is_old(void **state)
 
 /* If a cache turns over within a generation, inference believes nothing cached. Evictions show how
  * far back the cache reaches. */
-static void a_cache_that_turns_over_within_a_generation(void **state)
+static void a_fast_cache_is_measured_by_evictions(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 1);
@@ -258,7 +258,7 @@ static void a_cache_that_turns_over_within_a_generation(void **state)
 }
 
 /* Misses of recorded prompts shrink the believed cache; not if the events are live. */
-static void no_size_is_learned_where_events_are_live(void **state)
+static void no_cache_size_is_learned_with_live_events(void **state)
 {
     (void)state;
     for (unsigned live = 0; live < 2; live++) {
@@ -302,7 +302,7 @@ static struct node_decision choose_again(struct node_router *r, struct node_deci
 
 /* Tokens are requested from a vLLM with live events, if all parents of the blocks are known here;
  * the reader gets the tokens. */
-static void whose_tokens_may_be_asked_for(void **state)
+static void tokens_are_requested_only_with_live_events(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 1);
@@ -361,7 +361,7 @@ static void whose_tokens_may_be_asked_for(void **state)
 
 /* --- several routers ------------------------------------------------------------------------- */
 
-static void one_reads_and_all_tell_it_and_believe_it(void **state)
+static void all_routers_inform_and_believe_the_reader(void **state)
 {
     (void)state;
     struct world w;
@@ -436,7 +436,7 @@ static void one_reads_and_all_tell_it_and_believe_it(void **state)
 }
 
 /* A router that begins to read gets everything again that only this router had read. */
-static void a_router_that_begins_to_read_hears_it_all(void **state)
+static void a_new_reader_gets_all_checkpoints_again(void **state)
 {
     (void)state;
     struct world w;
@@ -469,7 +469,7 @@ static void a_router_that_begins_to_read_hears_it_all(void **state)
 }
 
 /* With a single engine, no router knew the requests of the reader when it died. */
-static void one_that_stands_by_hears_of_the_readers_requests(void **state)
+static void a_standby_hears_of_the_readers_requests(void **state)
 {
     (void)state;
     struct world w;
@@ -488,7 +488,7 @@ static void one_that_stands_by_hears_of_the_readers_requests(void **state)
 }
 
 /* After a cache is lost, another router's report of live events no longer counts. */
-static void a_report_is_of_one_cache(void **state)
+static void a_report_ends_with_the_cache(void **state)
 {
     (void)state;
     struct world w;
@@ -510,20 +510,20 @@ static void a_report_is_of_one_cache(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_is_told_while_none_are_live),
-        cmocka_unit_test(checkpoints_are_told_once),
-        cmocka_unit_test(an_answer_is_told_with_its_times_and_tokens),
+        cmocka_unit_test(nothing_is_reported_without_live_events),
+        cmocka_unit_test(checkpoints_are_reported_once),
+        cmocka_unit_test(an_answer_is_reported_with_times_and_tokens),
         cmocka_unit_test(answers_that_store_blocks_are_counted),
-        cmocka_unit_test(what_is_gone_counts_as_gone),
-        cmocka_unit_test(a_cache_that_turns_over_within_a_generation),
-        cmocka_unit_test(what_is_held_is_used),
-        cmocka_unit_test(what_is_present_counts_though_it_is_old),
-        cmocka_unit_test(no_size_is_learned_where_events_are_live),
-        cmocka_unit_test(whose_tokens_may_be_asked_for),
-        cmocka_unit_test(one_reads_and_all_tell_it_and_believe_it),
-        cmocka_unit_test(a_router_that_begins_to_read_hears_it_all),
-        cmocka_unit_test(one_that_stands_by_hears_of_the_readers_requests),
-        cmocka_unit_test(a_report_is_of_one_cache),
+        cmocka_unit_test(blocks_reported_gone_do_not_count),
+        cmocka_unit_test(a_fast_cache_is_measured_by_evictions),
+        cmocka_unit_test(the_learned_reuse_share_does_not_apply_to_events),
+        cmocka_unit_test(blocks_reported_present_count_at_any_age),
+        cmocka_unit_test(no_cache_size_is_learned_with_live_events),
+        cmocka_unit_test(tokens_are_requested_only_with_live_events),
+        cmocka_unit_test(all_routers_inform_and_believe_the_reader),
+        cmocka_unit_test(a_new_reader_gets_all_checkpoints_again),
+        cmocka_unit_test(a_standby_hears_of_the_readers_requests),
+        cmocka_unit_test(a_report_ends_with_the_cache),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,7 +43,7 @@ static unsigned tried(struct node_router *r, uint64_t now_ms)
     return d.replica;
 }
 
-static void those_that_are_alike_take_turns(void **state)
+static void equal_down_replicas_take_turns(void **state)
 {
     (void)state;
     struct node_router *r = make_trying(0);
@@ -55,7 +55,7 @@ static void those_that_are_alike_take_turns(void **state)
 }
 
 /* An error answer counts like a failed connection, in any place of the table. */
-static void who_failed_least_is_tried_first(void **state)
+static void the_replica_with_fewest_failures_is_tried_first(void **state)
 {
     (void)state;
     for (unsigned worse = 0; worse < REPLICAS; worse++) {
@@ -70,7 +70,7 @@ static void who_failed_least_is_tried_first(void **state)
     }
 }
 
-static void one_whose_port_refused_is_tried_last(void **state)
+static void a_replica_with_a_refused_port_is_tried_last(void **state)
 {
     (void)state;
     for (unsigned gone = 0; gone < REPLICAS; gone++) {
@@ -85,7 +85,7 @@ static void one_whose_port_refused_is_tried_last(void **state)
 
 /* A request waits for a replica that is full and down. Nothing is sent twice to a replica that is
  * down. */
-static void neither_beyond_the_limit_nor_twice(void **state)
+static void a_last_resort_respects_limits_and_is_tried_once(void **state)
 {
     (void)state;
     struct node_router *r = make_trying(1);
@@ -105,7 +105,7 @@ static void neither_beyond_the_limit_nor_twice(void **state)
 
 /* A replica that never listed models is no resort for a name if another replica would have listed
  * it. */
-static void not_for_a_name_that_nobody_lists(void **state)
+static void an_unlisted_model_gets_no_last_resort(void **state)
 {
     (void)state;
     struct node_router *r = make_trying(0);
@@ -135,11 +135,11 @@ static void not_for_a_name_that_nobody_lists(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(those_that_are_alike_take_turns),
-        cmocka_unit_test(who_failed_least_is_tried_first),
-        cmocka_unit_test(one_whose_port_refused_is_tried_last),
-        cmocka_unit_test(neither_beyond_the_limit_nor_twice),
-        cmocka_unit_test(not_for_a_name_that_nobody_lists),
+        cmocka_unit_test(equal_down_replicas_take_turns),
+        cmocka_unit_test(the_replica_with_fewest_failures_is_tried_first),
+        cmocka_unit_test(a_replica_with_a_refused_port_is_tried_last),
+        cmocka_unit_test(a_last_resort_respects_limits_and_is_tried_once),
+        cmocka_unit_test(an_unlisted_model_gets_no_last_resort),
     };
     return cmocka_run_group_tests_name("route/last_resort", tests, NULL, NULL);
 }

@@ -116,7 +116,7 @@ static void assert_near(double actual, double expected, double share)
 }
 
 /* The replica always has work from all routers; each router still learns from its own timings. */
-static void timings_among_others_work_teach(void **state)
+static void own_timings_teach_despite_other_routers_load(void **state)
 {
     (void)state;
     static const unsigned outputs[] = {50, 400}; /* prompts take 4/5 of the time, or 1/3 */
@@ -143,7 +143,7 @@ static void timings_among_others_work_teach(void **state)
 /* A queue formed before the replica was known to be five times slower than believed. A fifth of the
  * prompts' time was deducted from the first streams' time, and the rest was believed to be steps:
  * 0.4 s instead of 0.012 s. No stream between so many prompts ever corrected this. */
-static void a_line_at_a_slow_engine_is_not_its_pace(void **state)
+static void a_queue_at_a_slow_engine_is_not_its_pace(void **state)
 {
     (void)state;
     struct world c;
@@ -235,7 +235,7 @@ static double factor_after(unsigned routers, unsigned router, bool told)
 
 /* A quarter of the reported size. Each of four routers sees a quarter of the answers, and gets the
  * others' evidence. From counters a router knows only the expected hits of its own requests. */
-static void the_size_is_found_by_one_router_and_by_four(void **state)
+static void the_cache_size_is_learned_by_one_or_four_routers(void **state)
 {
     (void)state;
     assert_near(factor_after(1, 0, true), 0.25, 0.2);
@@ -324,7 +324,7 @@ static void restart(struct world *c, unsigned router)
     world_run(c, 3 * S);
 }
 
-static void what_one_learned_sizes_prompts_at_all(void **state)
+static void a_learned_token_ratio_reaches_all_routers(void **state)
 {
     (void)state;
     struct world c;
@@ -390,7 +390,7 @@ static void believe_half(struct world *c)
 }
 
 /* All restart in turn; only the first had learned anything by itself. */
-static void what_was_learned_survives_a_rolling_restart(void **state)
+static void learned_values_survive_a_rolling_restart(void **state)
 {
     (void)state;
     struct world c;
@@ -456,7 +456,7 @@ static void an_echo_changes_nothing(void **state)
 }
 
 /* Seen by a router with few samples, while the routers with many have nothing to do. */
-static void a_replica_that_gets_slower_is_followed_by_all(void **state)
+static void all_routers_follow_a_replicas_slowdown(void **state)
 {
     (void)state;
     struct world c;
@@ -482,7 +482,7 @@ static void a_replica_that_gets_slower_is_followed_by_all(void **state)
 
 /* Otherwise a router that has not yet noticed would report the old size to the others, and then get
  * it back. */
-static void a_lost_cache_takes_its_size_along(void **state)
+static void a_lost_cache_resets_its_learned_size(void **state)
 {
     (void)state;
     struct world c;
@@ -505,7 +505,7 @@ static void a_lost_cache_takes_its_size_along(void **state)
 }
 
 /* All routers had the prompt in their index within milliseconds; the cache never had the prompt. */
-static void what_one_was_refused_is_void_at_all(void **state)
+static void a_refused_prompt_is_void_at_all_routers(void **state)
 {
     (void)state;
     struct world c;
@@ -535,16 +535,16 @@ static void what_one_was_refused_is_void_at_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(timings_among_others_work_teach),
-        cmocka_unit_test(a_line_at_a_slow_engine_is_not_its_pace),
-        cmocka_unit_test(the_size_is_found_by_one_router_and_by_four),
+        cmocka_unit_test(own_timings_teach_despite_other_routers_load),
+        cmocka_unit_test(a_queue_at_a_slow_engine_is_not_its_pace),
+        cmocka_unit_test(the_cache_size_is_learned_by_one_or_four_routers),
         cmocka_unit_test(a_window_in_which_the_routers_change_is_skipped),
-        cmocka_unit_test(what_one_learned_sizes_prompts_at_all),
-        cmocka_unit_test(what_was_learned_survives_a_rolling_restart),
-        cmocka_unit_test(what_one_was_refused_is_void_at_all),
+        cmocka_unit_test(a_learned_token_ratio_reaches_all_routers),
+        cmocka_unit_test(learned_values_survive_a_rolling_restart),
+        cmocka_unit_test(a_refused_prompt_is_void_at_all_routers),
         cmocka_unit_test(an_echo_changes_nothing),
-        cmocka_unit_test(a_replica_that_gets_slower_is_followed_by_all),
-        cmocka_unit_test(a_lost_cache_takes_its_size_along),
+        cmocka_unit_test(all_routers_follow_a_replicas_slowdown),
+        cmocka_unit_test(a_lost_cache_resets_its_learned_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,7 +99,7 @@ static void a_suspect_gets_an_idle_replica(void **state)
 
 /* No replica is idle. Suspects of the same death meet no other suspect of this router, nor a
  * suspect of another router. */
-static void suspects_are_apart(void **state)
+static void suspects_are_kept_on_separate_replicas(void **state)
 {
     (void)state;
     struct node_router *r = make("round_robin", 4);
@@ -125,7 +125,7 @@ static void suspects_are_apart(void **state)
     end(r);
 }
 
-static void the_last_one_is_not_risked_while_it_is_in_use(void **state)
+static void the_last_replica_is_not_risked_while_busy(void **state)
 {
     (void)state;
     struct node_router *r = make("round_robin", 1);
@@ -166,8 +166,8 @@ int main(void)
         cmocka_unit_test(a_suspect_becomes_poison_with_the_second_death),
         cmocka_unit_test(an_answer_clears_a_suspect),
         cmocka_unit_test(a_suspect_gets_an_idle_replica),
-        cmocka_unit_test(suspects_are_apart),
-        cmocka_unit_test(the_last_one_is_not_risked_while_it_is_in_use),
+        cmocka_unit_test(suspects_are_kept_on_separate_replicas),
+        cmocka_unit_test(the_last_replica_is_not_risked_while_busy),
         cmocka_unit_test(the_quietest_has_the_fewest_requests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

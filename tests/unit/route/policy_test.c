@@ -42,7 +42,7 @@ static unsigned choose(const char *policy, const struct node_policy_input *in)
     return node_policy_find(policy)->choose(in);
 }
 
-static void each_name_is_that_of_its_policy(void **state)
+static void policies_have_unique_names(void **state)
 {
     (void)state;
     const char *const *names = node_policy_names;
@@ -57,7 +57,7 @@ static void each_name_is_that_of_its_policy(void **state)
 
 /* Engines with unknown queues: at equal costs the shortest known queue is taken. Each of several
  * routers looks at a part of them, so that not all pick the same. */
-static void equal_costs_go_where_few_requests_are(void **state)
+static void equal_costs_prefer_few_requests(void **state)
 {
     (void)state;
     enum { COUNT = 8, TURNS = 4000 };
@@ -103,7 +103,7 @@ static void every_policy_stays_in_bounds(void **state)
     }
 }
 
-static void cache_aware_takes_the_least_cost(void **state)
+static void cache_aware_picks_the_least_cost(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 6; i++)
@@ -120,7 +120,7 @@ static void cache_aware_takes_the_least_cost(void **state)
     assert_true(seen[1] > 120 && seen[4] > 120 && seen[1] + seen[4] == 400);
 }
 
-static void least_ones_draw_among_equals(void **state)
+static void least_policies_choose_randomly_among_equals(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 5; i++)
@@ -143,7 +143,7 @@ static void round_robin_takes_turns(void **state)
         assert_int_equal(choose("round_robin", &in), i % 3);
 }
 
-static void two_choices_never_take_the_worst(void **state)
+static void two_choices_never_pick_the_worst(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 5; i++)
@@ -156,7 +156,7 @@ static void two_choices_never_take_the_worst(void **state)
     assert_true(seen[0] > seen[1] && seen[1] > seen[2] && seen[2] > seen[3] && seen[3] > 0);
 }
 
-static void a_session_stays_where_it_is(void **state)
+static void a_session_keeps_its_replica(void **state)
 {
     (void)state;
     struct node_policy_input in = input_of(8);
@@ -213,7 +213,7 @@ static void prefix_hash_bounds_the_load(void **state)
     assert_true(candidates[home].requests >= 125);
 }
 
-static void prefix_hash_without_a_prompt_goes_by_load(void **state)
+static void prefix_hash_without_a_prompt_uses_load(void **state)
 {
     (void)state;
     struct node_policy_input in = input_of(4);
@@ -289,7 +289,7 @@ static void load_counts_by_weight(void **state)
 }
 
 /* With other weights only sessions to or from the changed replica move. */
-static void sessions_stay_when_another_gets_more_weight(void **state)
+static void a_changed_weight_moves_few_sessions(void **state)
 {
     (void)state;
     struct node_policy_input in = input_of(6);
@@ -313,7 +313,7 @@ static void sessions_stay_when_another_gets_more_weight(void **state)
 }
 
 /* Among equal replicas each router takes replicas of its share, and the cheapest of those. */
-static void routers_share_out_what_is_equal(void **state)
+static void routers_divide_equal_replicas_among_them(void **state)
 {
     (void)state;
     struct node_policy_input in = input_of(8);
@@ -342,7 +342,7 @@ static void routers_share_out_what_is_equal(void **state)
 }
 
 /* Others' work fills queues. This does not improve a cache without any part of the prompt. */
-static void unseen_work_moves_nothing_from_its_cache(void **state)
+static void unseen_work_moves_no_prompt_from_its_cache(void **state)
 {
     (void)state;
     struct node_policy_input in = input_of(8);
@@ -360,22 +360,22 @@ static void unseen_work_moves_nothing_from_its_cache(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(each_name_is_that_of_its_policy, setup),
-        cmocka_unit_test_setup(equal_costs_go_where_few_requests_are, setup),
+        cmocka_unit_test_setup(policies_have_unique_names, setup),
+        cmocka_unit_test_setup(equal_costs_prefer_few_requests, setup),
         cmocka_unit_test_setup(every_policy_stays_in_bounds, setup),
-        cmocka_unit_test_setup(cache_aware_takes_the_least_cost, setup),
-        cmocka_unit_test_setup(routers_share_out_what_is_equal, setup),
-        cmocka_unit_test_setup(unseen_work_moves_nothing_from_its_cache, setup),
-        cmocka_unit_test_setup(least_ones_draw_among_equals, setup),
+        cmocka_unit_test_setup(cache_aware_picks_the_least_cost, setup),
+        cmocka_unit_test_setup(routers_divide_equal_replicas_among_them, setup),
+        cmocka_unit_test_setup(unseen_work_moves_no_prompt_from_its_cache, setup),
+        cmocka_unit_test_setup(least_policies_choose_randomly_among_equals, setup),
         cmocka_unit_test_setup(round_robin_takes_turns, setup),
-        cmocka_unit_test_setup(two_choices_never_take_the_worst, setup),
-        cmocka_unit_test_setup(a_session_stays_where_it_is, setup),
+        cmocka_unit_test_setup(two_choices_never_pick_the_worst, setup),
+        cmocka_unit_test_setup(a_session_keeps_its_replica, setup),
         cmocka_unit_test_setup(without_a_session_the_prompt_decides, setup),
         cmocka_unit_test_setup(prefix_hash_bounds_the_load, setup),
-        cmocka_unit_test_setup(prefix_hash_without_a_prompt_goes_by_load, setup),
+        cmocka_unit_test_setup(prefix_hash_without_a_prompt_uses_load, setup),
         cmocka_unit_test_setup(work_follows_the_weights, setup),
         cmocka_unit_test_setup(load_counts_by_weight, setup),
-        cmocka_unit_test_setup(sessions_stay_when_another_gets_more_weight, setup),
+        cmocka_unit_test_setup(a_changed_weight_moves_few_sessions, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,7 +99,7 @@ static void each_rank_has_its_own_cache(void **state)
 }
 
 /* Requests to a rank that is down would be lost at all other ranks of the process too. */
-static void one_process_is_up_or_down(void **state)
+static void all_ranks_of_a_process_go_down_together(void **state)
 {
     (void)state;
     struct node_router *r = make_default();
@@ -118,7 +118,7 @@ static void one_process_is_up_or_down(void **state)
     alone_destroy(r);
 }
 
-static void one_process_has_one_limit(void **state)
+static void ranks_share_their_processs_request_limit(void **state)
 {
     (void)state;
     struct node_config config = config_of("cache_aware");
@@ -154,7 +154,7 @@ static void read_of_ranks(struct node_router *r, int still, uint64_t now_ms)
 }
 
 /* The scheduler of a rank stands still: the other ranks of the process stay in use. */
-static void a_rank_that_stands_still_is_avoided_alone(void **state)
+static void only_the_stalled_rank_is_avoided(void **state)
 {
     (void)state;
     struct node_router *r = make_default();
@@ -205,7 +205,7 @@ static void an_address_is_excluded_with_its_ranks(void **state)
     alone_destroy(r);
 }
 
-static void a_restart_empties_all_of_them(void **state)
+static void a_restart_empties_all_ranks(void **state)
 {
     (void)state;
     struct node_router *r = make_default();
@@ -222,7 +222,7 @@ static void a_restart_empties_all_of_them(void **state)
 }
 
 /* Requests that cannot be pinned go to the address, and the engine balances them. */
-static void what_cannot_be_pinned_goes_to_the_address(void **state)
+static void unpinnable_requests_go_to_the_address(void **state)
 {
     (void)state;
     struct node_router *r = make_default();
@@ -241,7 +241,7 @@ static void what_cannot_be_pinned_goes_to_the_address(void **state)
     alone_destroy(r);
 }
 
-static void metrics_tell_how_many_there_are(void **state)
+static void metrics_show_the_number_of_ranks(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 1);
@@ -276,7 +276,7 @@ static void metrics_tell_how_many_there_are(void **state)
 }
 
 /* Requests pinned to the ranks are not foreign to the address, though they are load there. */
-static void what_is_pinned_is_not_foreign(void **state)
+static void pinned_requests_are_not_foreign_load(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 1);
@@ -295,7 +295,7 @@ static void what_is_pinned_is_not_foreign(void **state)
     alone_destroy(r);
 }
 
-static void settings_stand_above_metrics(void **state)
+static void the_ranks_label_outranks_metrics(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 1);
@@ -311,7 +311,7 @@ static void settings_stand_above_metrics(void **state)
     alone_destroy(r);
 }
 
-static void ranks_come_and_go_with_their_address(void **state)
+static void ranks_are_added_and_removed_with_their_address(void **state)
 {
     (void)state;
     struct node_router *r = make_default();
@@ -338,7 +338,7 @@ static void ranks_come_and_go_with_their_address(void **state)
 }
 
 /* A suspect would die with all ranks of the process. */
-static void a_suspect_is_alone_in_the_whole_process(void **state)
+static void a_suspect_gets_a_whole_idle_process(void **state)
 {
     (void)state;
     struct node_router *r = make_default();
@@ -360,7 +360,7 @@ static void a_suspect_is_alone_in_the_whole_process(void **state)
 
 /* Another router's requests at the ranks count at their address, also after the table was counted
  * anew, as happens whenever names change. */
-static void what_others_have_at_the_ranks_is_at_the_address(void **state)
+static void other_routers_load_at_ranks_counts_at_the_address(void **state)
 {
     (void)state;
     struct world w;
@@ -402,7 +402,7 @@ static void what_others_have_at_the_ranks_is_at_the_address(void **state)
 
 /* A router of another machine joins. The address and the ranks get the name of this router, and the
  * earlier names go, though the old name of the address still finds it. */
-static void ranks_are_named_anew_with_their_address(void **state)
+static void ranks_are_renamed_with_their_address(void **state)
 {
     (void)state;
     struct world w;
@@ -432,19 +432,19 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_read_and_written),
         cmocka_unit_test(each_rank_has_its_own_cache),
-        cmocka_unit_test(one_process_is_up_or_down),
-        cmocka_unit_test(one_process_has_one_limit),
-        cmocka_unit_test(a_rank_that_stands_still_is_avoided_alone),
+        cmocka_unit_test(all_ranks_of_a_process_go_down_together),
+        cmocka_unit_test(ranks_share_their_processs_request_limit),
+        cmocka_unit_test(only_the_stalled_rank_is_avoided),
         cmocka_unit_test(an_address_is_excluded_with_its_ranks),
-        cmocka_unit_test(a_restart_empties_all_of_them),
-        cmocka_unit_test(what_cannot_be_pinned_goes_to_the_address),
-        cmocka_unit_test(metrics_tell_how_many_there_are),
-        cmocka_unit_test(what_is_pinned_is_not_foreign),
-        cmocka_unit_test(settings_stand_above_metrics),
-        cmocka_unit_test(ranks_come_and_go_with_their_address),
-        cmocka_unit_test(a_suspect_is_alone_in_the_whole_process),
-        cmocka_unit_test(what_others_have_at_the_ranks_is_at_the_address),
-        cmocka_unit_test(ranks_are_named_anew_with_their_address),
+        cmocka_unit_test(a_restart_empties_all_ranks),
+        cmocka_unit_test(unpinnable_requests_go_to_the_address),
+        cmocka_unit_test(metrics_show_the_number_of_ranks),
+        cmocka_unit_test(pinned_requests_are_not_foreign_load),
+        cmocka_unit_test(the_ranks_label_outranks_metrics),
+        cmocka_unit_test(ranks_are_added_and_removed_with_their_address),
+        cmocka_unit_test(a_suspect_gets_a_whole_idle_process),
+        cmocka_unit_test(other_routers_load_at_ranks_counts_at_the_address),
+        cmocka_unit_test(ranks_are_renamed_with_their_address),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,7 +30,7 @@ static void says(const struct node_reason_facts *f, const char *expected)
 }
 
 /* A line of /decisions about a choice among three; each reason has words. */
-static void test_words(void **state)
+static void test_each_reason_has_a_text(void **state)
 {
     (void)state;
     struct node_candidate a = {.cached_tokens = 4900, .cost = {.queue_s = 0.01, .total_s = 0.02}},
@@ -84,6 +84,6 @@ static void test_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_reasons),
-                                       cmocka_unit_test(test_words)};
+                                       cmocka_unit_test(test_each_reason_has_a_text)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

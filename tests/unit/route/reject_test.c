@@ -44,7 +44,7 @@ static void place(struct node_router *r, unsigned requests, bool again, uint64_t
         node_router_finish(r, d[i].booking, NODE_OUTCOME_NOT_SENT, NULL, now_ms);
 }
 
-static void what_rejects_gets_nothing(void **state)
+static void a_rejecting_replica_gets_no_requests(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 4);
@@ -143,7 +143,7 @@ static void at_most_half_are_avoided(void **state)
 }
 
 /* A rejection is verified at a replica accepting such requests, if such a replica is known. */
-static void one_that_accepts_is_asked(void **state)
+static void a_replica_that_accepts_verifies_a_rejection(void **state)
 {
     (void)state;
     struct node_router *r = make("round_robin", 4);
@@ -185,7 +185,7 @@ static void has_others(struct node_router *r, bool well, bool any)
 
 /* The possible peer if the rejection is rather the replica's own fault. A replica in a back-off is
  * possible, but none that is full, is stalled, rejects such requests itself, or is down. */
-static void a_back_off_is_no_matter_where_it_is_likely(void **state)
+static void a_likely_fault_may_be_checked_at_a_backed_off_peer(void **state)
 {
     (void)state;
     struct node_router *r = make("round_robin", 3);
@@ -217,7 +217,7 @@ static void a_back_off_is_no_matter_where_it_is_likely(void **state)
 }
 
 /* If all are detected, those not avoided are used as usual. */
-static void where_all_reject_half_are_used(void **state)
+static void half_of_all_rejecting_replicas_are_used(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 4);
@@ -234,8 +234,7 @@ static void where_all_reject_half_are_used(void **state)
     alone_destroy(r);
 }
 
-/* Half of the replicas of each model. */
-static void half_of_each_model(void **state)
+static void at_most_half_are_avoided_per_model(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 4);
@@ -248,7 +247,7 @@ static void half_of_each_model(void **state)
     alone_destroy(r);
 }
 
-static void where_it_is_the_only_one_it_is_used(void **state)
+static void the_only_replica_is_used_despite_rejections(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 2);
@@ -260,7 +259,7 @@ static void where_it_is_the_only_one_it_is_used(void **state)
     alone_destroy(r);
 }
 
-static void another_process_is_another_replica(void **state)
+static void a_restart_clears_a_finding(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 2);
@@ -309,7 +308,7 @@ static bool caught_for(struct node_router *r, unsigned replica, struct slice mod
 
 /* An adapter is broken at a single replica: the base stays in use there. If a replica serves a
  * single model, under any names, the whole replica is avoided at once. */
-static void an_adapter_that_is_broken_leaves_the_base_there(void **state)
+static void a_broken_adapter_keeps_the_base_in_use(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 3);
@@ -352,7 +351,7 @@ static void a_likely_rejection_waits_for_its_peer(void **state)
 
 /* A replica contradicts not the peers, but the replica's own list: it is avoided for the model
  * alone, and other routers find out by themselves. */
-static void one_that_denies_what_it_lists_is_told(void **state)
+static void a_replica_denying_a_listed_model_is_shown(void **state)
 {
     (void)state;
     struct node_router *r = make("random", 2);
@@ -381,17 +380,17 @@ static void one_that_denies_what_it_lists_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_rejects_gets_nothing),
+        cmocka_unit_test(a_rejecting_replica_gets_no_requests),
         cmocka_unit_test(at_most_half_are_avoided),
-        cmocka_unit_test(one_that_accepts_is_asked),
-        cmocka_unit_test(a_back_off_is_no_matter_where_it_is_likely),
+        cmocka_unit_test(a_replica_that_accepts_verifies_a_rejection),
+        cmocka_unit_test(a_likely_fault_may_be_checked_at_a_backed_off_peer),
         cmocka_unit_test(a_likely_rejection_waits_for_its_peer),
-        cmocka_unit_test(where_all_reject_half_are_used),
-        cmocka_unit_test(half_of_each_model),
-        cmocka_unit_test(where_it_is_the_only_one_it_is_used),
-        cmocka_unit_test(another_process_is_another_replica),
-        cmocka_unit_test(an_adapter_that_is_broken_leaves_the_base_there),
-        cmocka_unit_test(one_that_denies_what_it_lists_is_told),
+        cmocka_unit_test(half_of_all_rejecting_replicas_are_used),
+        cmocka_unit_test(at_most_half_are_avoided_per_model),
+        cmocka_unit_test(the_only_replica_is_used_despite_rejections),
+        cmocka_unit_test(a_restart_clears_a_finding),
+        cmocka_unit_test(a_broken_adapter_keeps_the_base_in_use),
+        cmocka_unit_test(a_replica_denying_a_listed_model_is_shown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

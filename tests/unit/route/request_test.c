@@ -4,7 +4,7 @@
 #include "tests/lib/test.h"
 #include "tests/lib/world/use.h"
 
-static void requests_travel_whole(void **state)
+static void requests_survive_the_wire(void **state)
 {
     (void)state;
     struct chain chain;
@@ -72,7 +72,7 @@ static void requests_travel_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(requests_travel_whole),
+        cmocka_unit_test(requests_survive_the_wire),
     };
     return cmocka_run_group_tests_name("route/request", tests, NULL, NULL);
 }

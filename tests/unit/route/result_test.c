@@ -32,7 +32,7 @@ static void a_full_queue_is_a_failure_whatever_its_status(void **state)
 }
 
 /* The status is 200: by status alone an outage is invisible. */
-static void an_answer_that_is_cut_failed(void **state)
+static void a_cut_answer_is_a_failure(void **state)
 {
     (void)state;
     struct node_ending e = {.answer = NODE_ANSWER_CUT, .status = 200};
@@ -56,7 +56,7 @@ static void an_error_event_is_no_end(void **state)
     assert_int_equal(node_result_of(&e), NODE_RESULT_CLIENT_ERROR);
 }
 
-static void what_the_client_did_is_no_failure(void **state)
+static void client_disconnects_are_no_failure(void **state)
 {
     (void)state;
     struct node_ending e = {.answer = NODE_ANSWER_LEFT, .status = 200};
@@ -79,7 +79,7 @@ static void a_mistake_of_the_client_is_no_failure(void **state)
     assert_int_equal(node_result_of(&e), NODE_RESULT_CLIENT_GONE);
 }
 
-static void a_router_that_is_not_ready_failed_no_request(void **state)
+static void an_unready_health_check_is_no_failure(void **state)
 {
     (void)state;
     struct node_ending e = {.status = 503, .health = true};
@@ -106,11 +106,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_whole_answer_is_judged_by_its_status),
         cmocka_unit_test(a_full_queue_is_a_failure_whatever_its_status),
-        cmocka_unit_test(an_answer_that_is_cut_failed),
+        cmocka_unit_test(a_cut_answer_is_a_failure),
         cmocka_unit_test(an_error_event_is_no_end),
-        cmocka_unit_test(what_the_client_did_is_no_failure),
+        cmocka_unit_test(client_disconnects_are_no_failure),
         cmocka_unit_test(a_mistake_of_the_client_is_no_failure),
-        cmocka_unit_test(a_router_that_is_not_ready_failed_no_request),
+        cmocka_unit_test(an_unready_health_check_is_no_failure),
         cmocka_unit_test(three_of_the_results_are_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

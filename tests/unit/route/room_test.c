@@ -30,7 +30,7 @@ static void end(struct node_router *r, const struct node_decision *running, unsi
     node_router_check(r);
 }
 
-static void going_beyond_what_ever_ran_costs(void **state)
+static void load_beyond_any_seen_costs(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 1);
@@ -61,7 +61,7 @@ static void going_beyond_what_ever_ran_costs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(going_beyond_what_ever_ran_costs),
+        cmocka_unit_test(load_beyond_any_seen_costs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

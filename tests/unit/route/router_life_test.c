@@ -161,7 +161,7 @@ static void random_life(const char *policy, const char *plain, uint64_t seed)
     alone_destroy(l.r);
 }
 
-static void no_policy_ever_breaks_the_invariants(void **state)
+static void random_runs_keep_the_invariants(void **state)
 {
     (void)state;
     for (const char *const *name = node_policy_names; *name; name++)
@@ -170,7 +170,7 @@ static void no_policy_ever_breaks_the_invariants(void **state)
 }
 
 /* Reloads with a change of mode while requests are under way, and explanations between. */
-static void nor_does_shadow_mode(void **state)
+static void random_runs_in_shadow_mode_keep_the_invariants(void **state)
 {
     (void)state;
     for (unsigned i = 0; node_policy_plain_names[i]; i++)
@@ -263,8 +263,8 @@ static void metrics_are_well_formed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_policy_ever_breaks_the_invariants),
-        cmocka_unit_test(nor_does_shadow_mode),
+        cmocka_unit_test(random_runs_keep_the_invariants),
+        cmocka_unit_test(random_runs_in_shadow_mode_keep_the_invariants),
         cmocka_unit_test(explaining_changes_nothing),
         cmocka_unit_test(metrics_are_well_formed),
     };

@@ -48,7 +48,7 @@ static bool shows(struct node_router *r, const char *text)
 }
 
 /* The name is used, learned, and forgotten; another name gets the number. */
-static void a_number_that_is_used_again_is_as_new(void **state)
+static void a_reused_slot_number_keeps_no_state(void **state)
 {
     (void)state;
     now_ms = START_MS;
@@ -94,7 +94,7 @@ static void a_number_that_is_used_again_is_as_new(void **state)
 }
 
 /* A denial by the old replica lasts a minute, longer than the name. */
-static void what_it_denied_is_not_the_next_ones(void **state)
+static void a_denial_does_not_pass_to_the_next_replica(void **state)
 {
     (void)state;
     now_ms = START_MS;
@@ -132,7 +132,7 @@ static bool on_forgotten(void *context, unsigned replica)
 }
 
 /* A stream that outlasts the replica's name, and a connection that outlasts the stream. */
-static void what_is_under_way_keeps_its_number(void **state)
+static void a_number_is_kept_while_requests_are_in_flight(void **state)
 {
     (void)state;
     now_ms = START_MS;
@@ -164,7 +164,7 @@ static void what_is_under_way_keeps_its_number(void **state)
 
 /* Named again before all is over: the name gets another number, and the old number ends
  * normally. */
-static void a_name_that_is_back_early_has_another_number(void **state)
+static void a_name_returning_early_gets_another_number(void **state)
 {
     (void)state;
     now_ms = START_MS;
@@ -185,7 +185,7 @@ static void a_name_that_is_back_early_has_another_number(void **state)
 }
 
 /* 200 new names a day, each used for an hour and a half. 1,024 was once the total limit. */
-static void a_year_of_new_names_leaves_the_router_as_it_was(void **state)
+static void a_year_of_new_names_leaks_no_state(void **state)
 {
     (void)state;
     enum { DAYS = 365, A_DAY = 200, EVERY_MS = 86400000 / A_DAY, LIVES = 12 };
@@ -217,11 +217,11 @@ static void a_year_of_new_names_leaves_the_router_as_it_was(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_number_that_is_used_again_is_as_new),
-        cmocka_unit_test(what_it_denied_is_not_the_next_ones),
-        cmocka_unit_test(what_is_under_way_keeps_its_number),
-        cmocka_unit_test(a_name_that_is_back_early_has_another_number),
-        cmocka_unit_test(a_year_of_new_names_leaves_the_router_as_it_was),
+        cmocka_unit_test(a_reused_slot_number_keeps_no_state),
+        cmocka_unit_test(a_denial_does_not_pass_to_the_next_replica),
+        cmocka_unit_test(a_number_is_kept_while_requests_are_in_flight),
+        cmocka_unit_test(a_name_returning_early_gets_another_number),
+        cmocka_unit_test(a_year_of_new_names_leaks_no_state),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

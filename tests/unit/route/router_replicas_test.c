@@ -30,7 +30,7 @@ static void replicas_have_unique_names(void **state)
     alone_destroy(r);
 }
 
-static void unprobed_replicas_serve_only_when_nothing_better_is_there(void **state)
+static void unprobed_replicas_serve_only_as_a_last_choice(void **state)
 {
     (void)state;
     struct node_router *r = make("random", 0);
@@ -56,7 +56,7 @@ static void unprobed_replicas_serve_only_when_nothing_better_is_there(void **sta
 
 /* Full is not down: ERR_AGAIN only if all candidates are at their limit. An avoided replica is not
  * taken instead. */
-static void a_full_replica_is_passed_over(void **state)
+static void a_full_replica_is_skipped(void **state)
 {
     (void)state;
     static const char *const policies[] = {"cache_aware", "random", "session"};
@@ -97,7 +97,7 @@ static void a_full_replica_is_passed_over(void **state)
 }
 
 /* A replica that warms up, or was busy, does work: it is used before any request waits. */
-static void nobody_waits_while_one_that_works_has_room(void **state)
+static void no_request_waits_while_a_replica_has_capacity(void **state)
 {
     (void)state;
     struct node_config config = config_of("cache_aware");
@@ -140,7 +140,7 @@ static void nobody_waits_while_one_that_works_has_room(void **state)
     alone_destroy(r);
 }
 
-static void requests_go_where_their_model_is(void **state)
+static void requests_go_to_replicas_with_their_model(void **state)
 {
     (void)state;
     struct node_router *r = make("random", 3);
@@ -171,7 +171,7 @@ static void requests_go_where_their_model_is(void **state)
     alone_destroy(r);
 }
 
-static void a_wanted_replica_is_the_only_one(void **state)
+static void a_requested_replica_is_the_only_choice(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 4);
@@ -211,7 +211,7 @@ static void a_busy_replica_is_avoided_for_a_second(void **state)
 
 /* A draining server answers the health check and fails each request at once: the queue is always
  * empty, which must not attract everything. */
-static void a_replica_that_fails_at_once_attracts_nothing(void **state)
+static void an_instantly_failing_replica_attracts_no_requests(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 3);
@@ -265,7 +265,7 @@ static unsigned ends_every_third(struct node_router *r, unsigned bad, enum node_
 }
 
 /* The replica has no failures in a row. */
-static void a_replica_that_breaks_a_share_of_its_answers_is_avoided(void **state)
+static void a_replica_breaking_some_answers_is_avoided(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 4);
@@ -287,7 +287,7 @@ static void a_replica_that_breaks_a_share_of_its_answers_is_avoided(void **state
 
 /* Failures of all replicas alike are no reason to avoid one. Nor are failures that a request may
  * cause, nor a full queue: a client could empty a replica that way. */
-static void what_is_not_its_own_failure_makes_it_not_avoided(void **state)
+static void common_failures_do_not_make_a_replica_avoided(void **state)
 {
     (void)state;
     static const enum node_outcome outcomes[] = {NODE_OUTCOME_ENGINE_ERROR, NODE_OUTCOME_IN_DOUBT,
@@ -305,7 +305,7 @@ static void what_is_not_its_own_failure_makes_it_not_avoided(void **state)
 }
 
 /* Removing and adding a replica means it is repaired or replaced. */
-static void one_that_is_added_again_starts_clean(void **state)
+static void a_re_added_replica_starts_clean(void **state)
 {
     (void)state;
     struct node_router *r = make("random", 2);
@@ -358,7 +358,7 @@ static unsigned seen_of(struct node_router *r, const char *model, uint64_t now_m
 }
 
 /* Engines with a required API key: clients' requests are the only evidence of their models. */
-static void a_replica_that_denied_a_model_is_passed_over(void **state)
+static void a_replica_that_denied_a_model_is_skipped(void **state)
 {
     (void)state;
     struct node_router *r = make("random", 2);
@@ -386,7 +386,7 @@ static void a_replica_that_denied_a_model_is_passed_over(void **state)
 }
 
 /* The replica may be repaired since: it is asked once before a request is refused. */
-static void one_that_denied_a_model_is_asked_where_no_other_can_be(void **state)
+static void a_denying_replica_is_asked_if_no_other_is_up(void **state)
 {
     (void)state;
     struct node_router *r = make("random", 2);
@@ -405,7 +405,7 @@ static void one_that_denied_a_model_is_asked_where_no_other_can_be(void **state)
     alone_destroy(r);
 }
 
-static void a_refused_list_is_not_known_any_more(void **state)
+static void a_refused_list_forgets_the_models(void **state)
 {
     (void)state;
     struct node_router *r = make("random", 2);
@@ -427,7 +427,7 @@ static void a_refused_list_is_not_known_any_more(void **state)
 }
 
 /* SGLang serves any name in a request. */
-static void a_name_that_nobody_has_goes_to_sglang(void **state)
+static void an_unknown_model_goes_to_sglang(void **state)
 {
     (void)state;
     struct node_router *r = make("random", 3);
@@ -458,7 +458,7 @@ static void a_name_that_nobody_has_goes_to_sglang(void **state)
     alone_destroy(r);
 }
 
-static void an_adapter_goes_where_its_base_is(void **state)
+static void an_adapter_goes_to_its_base_model(void **state)
 {
     (void)state;
     struct node_router *r = make("random", 4);
@@ -488,7 +488,7 @@ static void an_adapter_goes_where_its_base_is(void **state)
 
 /* An engine that loads adapters on demand is asked for unlisted names, and for names that others of
  * the same base list; a 404 there counts. */
-static void unlisted_adapters_go_where_they_are_loaded_on_demand(void **state)
+static void unlisted_adapters_go_to_engines_with_loading_on_demand(void **state)
 {
     (void)state;
     struct node_router *r = make("random", 4);
@@ -517,7 +517,7 @@ static void unlisted_adapters_go_where_they_are_loaded_on_demand(void **state)
 }
 
 /* A replica with a cut list may have the model: it is asked, and the engine decides about a 404. */
-static void what_a_cut_list_left_out_is_asked_for(void **state)
+static void models_beyond_a_cut_list_are_requested(void **state)
 {
     (void)state;
     struct node_router *r = make("random", 2);
@@ -538,24 +538,24 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(replicas_have_unique_names),
-        cmocka_unit_test(one_that_is_added_again_starts_clean),
-        cmocka_unit_test(unprobed_replicas_serve_only_when_nothing_better_is_there),
-        cmocka_unit_test(a_full_replica_is_passed_over),
-        cmocka_unit_test(nobody_waits_while_one_that_works_has_room),
-        cmocka_unit_test(requests_go_where_their_model_is),
-        cmocka_unit_test(a_wanted_replica_is_the_only_one),
+        cmocka_unit_test(a_re_added_replica_starts_clean),
+        cmocka_unit_test(unprobed_replicas_serve_only_as_a_last_choice),
+        cmocka_unit_test(a_full_replica_is_skipped),
+        cmocka_unit_test(no_request_waits_while_a_replica_has_capacity),
+        cmocka_unit_test(requests_go_to_replicas_with_their_model),
+        cmocka_unit_test(a_requested_replica_is_the_only_choice),
         cmocka_unit_test(a_busy_replica_is_avoided_for_a_second),
-        cmocka_unit_test(a_replica_that_fails_at_once_attracts_nothing),
-        cmocka_unit_test(a_replica_that_breaks_a_share_of_its_answers_is_avoided),
-        cmocka_unit_test(what_is_not_its_own_failure_makes_it_not_avoided),
+        cmocka_unit_test(an_instantly_failing_replica_attracts_no_requests),
+        cmocka_unit_test(a_replica_breaking_some_answers_is_avoided),
+        cmocka_unit_test(common_failures_do_not_make_a_replica_avoided),
         cmocka_unit_test(clients_cannot_take_the_fleet_down),
-        cmocka_unit_test(a_replica_that_denied_a_model_is_passed_over),
-        cmocka_unit_test(one_that_denied_a_model_is_asked_where_no_other_can_be),
-        cmocka_unit_test(a_refused_list_is_not_known_any_more),
-        cmocka_unit_test(a_name_that_nobody_has_goes_to_sglang),
-        cmocka_unit_test(an_adapter_goes_where_its_base_is),
-        cmocka_unit_test(unlisted_adapters_go_where_they_are_loaded_on_demand),
-        cmocka_unit_test(what_a_cut_list_left_out_is_asked_for),
+        cmocka_unit_test(a_replica_that_denied_a_model_is_skipped),
+        cmocka_unit_test(a_denying_replica_is_asked_if_no_other_is_up),
+        cmocka_unit_test(a_refused_list_forgets_the_models),
+        cmocka_unit_test(an_unknown_model_goes_to_sglang),
+        cmocka_unit_test(an_adapter_goes_to_its_base_model),
+        cmocka_unit_test(unlisted_adapters_go_to_engines_with_loading_on_demand),
+        cmocka_unit_test(models_beyond_a_cut_list_are_requested),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

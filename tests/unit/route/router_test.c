@@ -5,7 +5,7 @@
 
 /* --- the rule ------------------------------------------------------------------------------- */
 
-static void a_conversation_stays_where_its_cache_is(void **state)
+static void a_conversation_stays_with_its_cache(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 8);
@@ -25,7 +25,7 @@ static void a_conversation_stays_where_its_cache_is(void **state)
     alone_destroy(r);
 }
 
-static void terms_are_what_hand_arithmetic_says(void **state)
+static void costs_match_hand_arithmetic(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 2);
@@ -61,7 +61,7 @@ static void terms_are_what_hand_arithmetic_says(void **state)
 }
 
 /* A full cache costs the evicted blocks; an empty cache costs nothing. */
-static void new_content_goes_where_there_is_room(void **state)
+static void new_content_goes_to_an_empty_cache(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 2);
@@ -107,7 +107,7 @@ static void new_content_goes_where_there_is_room(void **state)
 /* Requests without a chain (short, or not understood) displace as much as others do, and must see
  * the present contents. On a machine up for a month, after a start with only such requests, beliefs
  * were never counted at all. */
-static void short_prompts_see_what_is_there(void **state)
+static void short_prompts_count_evicted_blocks(void **state)
 {
     (void)state;
     const uint64_t month_ms = 30ull * 86400 * 1000;
@@ -133,7 +133,7 @@ static void short_prompts_see_what_is_there(void **state)
     alone_destroy(r);
 }
 
-static void a_restart_forgets(void **state)
+static void a_restart_clears_the_believed_cache(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 2);
@@ -168,7 +168,7 @@ static void a_restart_forgets(void **state)
 
 /* An engine of 2,500 tokens a second, 3 bytes a token, steps of 10 ms + 15 ns a token, and answers
  * of 300 tokens. The router starts from other beliefs and learns these. */
-static void it_learns_what_the_engine_is_like(void **state)
+static void speeds_and_token_ratio_are_learned(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 1);
@@ -234,7 +234,7 @@ static void token_ids_do_not_teach_bytes_per_token(void **state)
 
 /* A replica serves two models, of 2 and of 4 bytes a token: the used share of the cache does not
  * depend on the next request's model. */
-static void a_belief_does_not_flip_between_models(void **state)
+static void a_belief_does_not_depend_on_the_next_model(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 1);
@@ -269,7 +269,7 @@ static void a_belief_does_not_flip_between_models(void **state)
 
 /* A default that is far too low must not keep replicas unused for ever: they are believed to be
  * like replicas with evidence. (Seen in the simulator: one of eight replicas was never used.) */
-static void replicas_not_tried_are_believed_to_be_like_the_others(void **state)
+static void untried_replicas_are_believed_like_the_others(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 3);
@@ -289,7 +289,7 @@ static void replicas_not_tried_are_believed_to_be_like_the_others(void **state)
 
 /* An unknown replica was believed to be like the others. So the first prompt counted as long
  * computed, and prompt after prompt was placed behind it. */
-static void a_prompt_that_has_not_begun_shows_how_slow_a_replica_is(void **state)
+static void a_late_first_token_lowers_the_believed_speed(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 1);
@@ -308,7 +308,7 @@ static void a_prompt_that_has_not_begun_shows_how_slow_a_replica_is(void **state
 
 /* At a replica known to be fast, a prompt not yet begun proves nothing about speed, but shows an
  * obstacle: a full memory, a stall. The replica had no queue. */
-static void a_prompt_that_is_late_is_a_line(void **state)
+static void a_late_prompt_counts_as_a_queue(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 1);
@@ -380,7 +380,7 @@ static void a_retry_without_a_replica_is_not_unroutable(void **state)
 
 /* Sent again a second later, and never cached: whatever the reason, the cache cannot be full of
  * other prompts by then. Once this reduced the believed size to a quarter within minutes. */
-static void misses_of_what_was_just_used_say_nothing_of_the_size(void **state)
+static void misses_of_recent_prompts_do_not_shrink_the_cache(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 1);
@@ -403,7 +403,7 @@ static void misses_of_what_was_just_used_say_nothing_of_the_size(void **state)
 }
 
 /* The policy gets the session named by the client. */
-static void a_session_stays_at_one_replica(void **state)
+static void a_session_stays_at_a_single_replica(void **state)
 {
     (void)state;
     enum { REPLICAS = 4, SESSIONS = 16 };
@@ -427,7 +427,7 @@ static void a_session_stays_at_one_replica(void **state)
 }
 
 /* The name of a router is no live setting. Limits apply to known replicas, too. */
-static void other_settings_from_now_on(void **state)
+static void changed_settings_apply_at_once(void **state)
 {
     (void)state;
     struct node_config config = config_of("cache_aware");
@@ -460,22 +460,22 @@ static void other_settings_from_now_on(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_conversation_stays_where_its_cache_is),
-        cmocka_unit_test(terms_are_what_hand_arithmetic_says),
-        cmocka_unit_test(new_content_goes_where_there_is_room),
-        cmocka_unit_test(short_prompts_see_what_is_there),
-        cmocka_unit_test(a_restart_forgets),
-        cmocka_unit_test(it_learns_what_the_engine_is_like),
+        cmocka_unit_test(a_conversation_stays_with_its_cache),
+        cmocka_unit_test(costs_match_hand_arithmetic),
+        cmocka_unit_test(new_content_goes_to_an_empty_cache),
+        cmocka_unit_test(short_prompts_count_evicted_blocks),
+        cmocka_unit_test(a_restart_clears_the_believed_cache),
+        cmocka_unit_test(speeds_and_token_ratio_are_learned),
         cmocka_unit_test(token_ids_do_not_teach_bytes_per_token),
-        cmocka_unit_test(a_belief_does_not_flip_between_models),
-        cmocka_unit_test(replicas_not_tried_are_believed_to_be_like_the_others),
-        cmocka_unit_test(a_prompt_that_has_not_begun_shows_how_slow_a_replica_is),
-        cmocka_unit_test(a_prompt_that_is_late_is_a_line),
+        cmocka_unit_test(a_belief_does_not_depend_on_the_next_model),
+        cmocka_unit_test(untried_replicas_are_believed_like_the_others),
+        cmocka_unit_test(a_late_first_token_lowers_the_believed_speed),
+        cmocka_unit_test(a_late_prompt_counts_as_a_queue),
         cmocka_unit_test(refused_requests_teach_nothing),
         cmocka_unit_test(a_retry_without_a_replica_is_not_unroutable),
-        cmocka_unit_test(misses_of_what_was_just_used_say_nothing_of_the_size),
-        cmocka_unit_test(a_session_stays_at_one_replica),
-        cmocka_unit_test(other_settings_from_now_on),
+        cmocka_unit_test(misses_of_recent_prompts_do_not_shrink_the_cache),
+        cmocka_unit_test(a_session_stays_at_a_single_replica),
+        cmocka_unit_test(changed_settings_apply_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

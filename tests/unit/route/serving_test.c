@@ -46,7 +46,7 @@ static unsigned chosen(struct node_router *r, const struct node_request *request
 
 /* Requests that surely fit go anywhere, the rest to the longer context, even if only because of the
  * answer. */
-static void a_long_request_goes_where_it_fits(void **state)
+static void a_long_request_goes_to_a_long_enough_context(void **state)
 {
     (void)state;
     struct node_router *r = router_of((const uint32_t[]){SHORT, LONG, LONG}, 3);
@@ -66,7 +66,7 @@ static void a_long_request_goes_where_it_fits(void **state)
 }
 
 /* The client gets the engine's own error, from the longest context. */
-static void what_fits_none_goes_to_the_longest(void **state)
+static void an_oversized_request_goes_to_the_longest_context(void **state)
 {
     (void)state;
     struct node_router *r = router_of((const uint32_t[]){SHORT, 2 * SHORT, 1000}, 3);
@@ -79,7 +79,7 @@ static void what_fits_none_goes_to_the_longest(void **state)
     alone_destroy(r);
 }
 
-static void an_unknown_context_comes_before_one_that_may_be_short(void **state)
+static void an_unknown_context_is_preferred_to_a_short_one(void **state)
 {
     (void)state;
     struct node_router *r = router_of((const uint32_t[]){SHORT, 0, LONG}, 3);
@@ -93,7 +93,7 @@ static void an_unknown_context_comes_before_one_that_may_be_short(void **state)
 }
 
 /* An estimate is no proof: the engine may accept the request, or refuse. */
-static void where_no_longer_one_is_up_the_short_one_is_tried(void **state)
+static void a_short_context_is_tried_if_no_longer_is_up(void **state)
 {
     (void)state;
     struct node_router *r = router_of((const uint32_t[]){SHORT, LONG}, 2);
@@ -108,7 +108,7 @@ static void where_no_longer_one_is_up_the_short_one_is_tried(void **state)
 }
 
 /* The request waits for a free place at the long replica instead. */
-static void a_full_long_one_is_waited_for(void **state)
+static void a_full_replica_with_a_long_context_is_waited_for(void **state)
 {
     (void)state;
     struct node_config config = config_of("random");
@@ -130,7 +130,7 @@ static void a_full_long_one_is_waited_for(void **state)
     alone_destroy(r);
 }
 
-static void who_refused_it_says_how_long_the_next_one_must_be(void **state)
+static void after_a_refusal_only_longer_contexts_are_tried(void **state)
 {
     (void)state;
     struct node_router *r = router_of((const uint32_t[]){SHORT, SHORT, LONG, 0}, 4);
@@ -162,7 +162,7 @@ static void who_refused_it_says_how_long_the_next_one_must_be(void **state)
 }
 
 /* The process restarted, so /server_info described an earlier process. */
-static void another_list_ends_what_server_info_told(void **state)
+static void a_new_list_replaces_server_infos_context(void **state)
 {
     (void)state;
     struct node_router *r = router_of((const uint32_t[]){SHORT}, 1);
@@ -175,7 +175,7 @@ static void another_list_ends_what_server_info_told(void **state)
 }
 
 /* The label has priority over the two other sources, and the shorter of these counts. */
-static void a_label_is_above_what_engines_say(void **state)
+static void a_context_label_outranks_engines_reports(void **state)
 {
     (void)state;
     struct node_router *r = router_of((const uint32_t[]){LONG}, 1);
@@ -192,7 +192,7 @@ static void a_label_is_above_what_engines_say(void **state)
 }
 
 /* A batch of embeddings has several prompts: no replica is left out for their total length. */
-static void what_goes_by_load_is_only_preferred(void **state)
+static void batches_only_prefer_a_long_context(void **state)
 {
     (void)state;
     struct node_router *r = router_of((const uint32_t[]){SHORT, LONG}, 2);
@@ -214,7 +214,7 @@ static const char *left_out(const json_t *root, unsigned row)
     return json_string_value(json_object_get(json_array_get(rows, row), "why"));
 }
 
-static void explain_says_which_context_is_too_short(void **state)
+static void explain_names_contexts_that_are_too_short(void **state)
 {
     (void)state;
     struct node_router *r = router_of((const uint32_t[]){SHORT, LONG}, 2);
@@ -250,7 +250,7 @@ static int asked_for(struct node_router *r, const char *name, uint64_t now_ms)
 }
 
 /* Down, and without a list so far: no reason to wait for a name that may be misspelt. */
-static void one_that_never_listed_and_is_down_serves_nothing_new(void **state)
+static void a_down_replica_without_a_list_serves_no_new_model(void **state)
 {
     (void)state;
     struct node_router *r = make("random", 2);
@@ -273,7 +273,7 @@ static void one_that_never_listed_and_is_down_serves_nothing_new(void **state)
     alone_destroy(r);
 }
 
-static void where_no_list_is_known_one_that_is_down_may_serve_all(void **state)
+static void without_any_list_a_down_replica_may_serve_all(void **state)
 {
     (void)state;
     struct node_router *r = make("random", 2);
@@ -291,7 +291,7 @@ static void where_no_list_is_known_one_that_is_down_may_serve_all(void **state)
 
 /* A replica that never listed models may serve any: choosing it is a guess, if another replica is
  * known to serve the model. */
-static void a_choice_that_is_a_guess(void **state)
+static void a_replica_without_a_list_is_a_guess(void **state)
 {
     (void)state;
     struct node_router *r = make("random", 2);
@@ -337,7 +337,7 @@ static unsigned chosen_at(struct node_router *r, const struct node_request *requ
 }
 
 /* Replica 0 lists the model, and replica 1 lists nothing: 1 may be an engine, or a page. */
-static void who_lists_it_goes_before_who_may_serve_anything(void **state)
+static void a_listing_replica_precedes_one_without_a_list(void **state)
 {
     (void)state;
     struct node_router *r = make("random", 2);
@@ -387,7 +387,7 @@ static void who_lists_it_goes_before_who_may_serve_anything(void **state)
 }
 
 /* Without a list nothing changes: the others may also serve a model answered by any replica. */
-static void where_nobody_lists_it_all_are_alike(void **state)
+static void an_unlisted_model_goes_to_all_replicas_alike(void **state)
 {
     (void)state;
     struct node_router *r = make("random", 3);
@@ -401,7 +401,7 @@ static void where_nobody_lists_it_all_are_alike(void **state)
     alone_destroy(r);
 }
 
-static void a_request_without_a_model_goes_to_all(void **state)
+static void a_request_without_a_model_goes_to_all_replicas(void **state)
 {
     (void)state;
     struct node_router *r = make("random", 2);
@@ -418,7 +418,7 @@ static bool knows(const struct node_router *r, const char *name)
     return node_router_model_known(r, slice_of_cstr(name));
 }
 
-static void an_engine_that_answers_without_a_list(void **state)
+static void a_failed_list_clears_the_known_models(void **state)
 {
     (void)state;
     struct node_router *r = make("random", 1);
@@ -460,7 +460,7 @@ static struct discover *sourced(struct node_router *r)
 }
 
 /* Scaled to zero. */
-static void a_model_that_a_source_names_is_not_unknown(void **state)
+static void a_model_named_by_a_source_is_not_unknown(void **state)
 {
     (void)state;
     struct node_router *r = make("random", 1);
@@ -490,7 +490,7 @@ static void a_model_that_a_source_names_is_not_unknown(void **state)
 }
 
 /* An SGLang answers any name; a label gives the model to another replica. */
-static void sglang_gets_no_model_that_a_label_names(void **state)
+static void sglang_gets_no_model_labelled_for_others(void **state)
 {
     (void)state;
     struct node_router *r = make("random", 1);
@@ -536,25 +536,25 @@ static void a_stale_list_is_avoided(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_long_request_goes_where_it_fits),
-        cmocka_unit_test(what_fits_none_goes_to_the_longest),
-        cmocka_unit_test(an_unknown_context_comes_before_one_that_may_be_short),
-        cmocka_unit_test(where_no_longer_one_is_up_the_short_one_is_tried),
-        cmocka_unit_test(a_full_long_one_is_waited_for),
-        cmocka_unit_test(who_refused_it_says_how_long_the_next_one_must_be),
-        cmocka_unit_test(another_list_ends_what_server_info_told),
-        cmocka_unit_test(a_label_is_above_what_engines_say),
-        cmocka_unit_test(what_goes_by_load_is_only_preferred),
-        cmocka_unit_test(explain_says_which_context_is_too_short),
-        cmocka_unit_test(one_that_never_listed_and_is_down_serves_nothing_new),
-        cmocka_unit_test(where_no_list_is_known_one_that_is_down_may_serve_all),
-        cmocka_unit_test(a_choice_that_is_a_guess),
-        cmocka_unit_test(who_lists_it_goes_before_who_may_serve_anything),
-        cmocka_unit_test(where_nobody_lists_it_all_are_alike),
-        cmocka_unit_test(a_request_without_a_model_goes_to_all),
-        cmocka_unit_test(an_engine_that_answers_without_a_list),
-        cmocka_unit_test(a_model_that_a_source_names_is_not_unknown),
-        cmocka_unit_test(sglang_gets_no_model_that_a_label_names),
+        cmocka_unit_test(a_long_request_goes_to_a_long_enough_context),
+        cmocka_unit_test(an_oversized_request_goes_to_the_longest_context),
+        cmocka_unit_test(an_unknown_context_is_preferred_to_a_short_one),
+        cmocka_unit_test(a_short_context_is_tried_if_no_longer_is_up),
+        cmocka_unit_test(a_full_replica_with_a_long_context_is_waited_for),
+        cmocka_unit_test(after_a_refusal_only_longer_contexts_are_tried),
+        cmocka_unit_test(a_new_list_replaces_server_infos_context),
+        cmocka_unit_test(a_context_label_outranks_engines_reports),
+        cmocka_unit_test(batches_only_prefer_a_long_context),
+        cmocka_unit_test(explain_names_contexts_that_are_too_short),
+        cmocka_unit_test(a_down_replica_without_a_list_serves_no_new_model),
+        cmocka_unit_test(without_any_list_a_down_replica_may_serve_all),
+        cmocka_unit_test(a_replica_without_a_list_is_a_guess),
+        cmocka_unit_test(a_listing_replica_precedes_one_without_a_list),
+        cmocka_unit_test(an_unlisted_model_goes_to_all_replicas_alike),
+        cmocka_unit_test(a_request_without_a_model_goes_to_all_replicas),
+        cmocka_unit_test(a_failed_list_clears_the_known_models),
+        cmocka_unit_test(a_model_named_by_a_source_is_not_unknown),
+        cmocka_unit_test(sglang_gets_no_model_labelled_for_others),
         cmocka_unit_test(a_stale_list_is_avoided),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,7 +80,7 @@ static void the_policy_is_only_counted(void **state)
 
 /* The policy has separate queues: two prompts at once do not go to the same replica, although the
  * plain policy has sent nothing there. */
-static void its_loads_are_its_own(void **state)
+static void the_shadow_policy_has_its_own_loads(void **state)
 {
     (void)state;
     struct node_router *r = make_with(true, 0);
@@ -104,7 +104,7 @@ static void its_loads_are_its_own(void **state)
 
 /* No engine computes the shadow's bookings: prompts leave the queue after their estimated time,
  * though the plain policy's answers are late. */
-static void its_lines_move_by_time(void **state)
+static void shadow_queues_advance_with_time(void **state)
 {
     (void)state;
     struct node_router *r = make_with(true, 0);
@@ -129,7 +129,7 @@ static void its_lines_move_by_time(void **state)
 }
 
 /* The size of real caches is learned from real prompts, whatever shadow prompts are recorded. */
-static void believed_caches_are_apart(void **state)
+static void shadow_and_real_caches_are_separate(void **state)
 {
     (void)state;
     struct node_router *r = make_with(true, 0);
@@ -164,7 +164,7 @@ static bool is_held(struct node_router *r, const struct node_request *request)
 
 /* Round robin puts later conversations into every cache, and all lose an idle conversation. The
  * policy would have kept the idle conversation cached. */
-static void each_world_has_its_own_evictions(void **state)
+static void shadow_and_real_evictions_are_separate(void **state)
 {
     (void)state;
     enum { TALKS = 4, TURNS = 16, PAUSE_MS = 20000 };
@@ -187,7 +187,7 @@ static void each_world_has_its_own_evictions(void **state)
 }
 
 /* The plain policy spreads two prompts with the same beginning; the policy keeps them together. */
-static void each_world_has_its_own_room(void **state)
+static void shadow_and_real_capacities_are_separate(void **state)
 {
     (void)state;
     struct node_router *r = make_with(true, 0);
@@ -233,7 +233,7 @@ static void the_last_use_is_the_end_of_the_answer(void **state)
     alone_destroy(r);
 }
 
-static void records_of_others_in_shadow_mode(void **state)
+static void other_routers_records_count_in_shadow_mode(void **state)
 {
     (void)state;
     enum { PROMPT_TOKENS = 50000, S = 1000 };
@@ -259,7 +259,7 @@ static void records_of_others_in_shadow_mode(void **state)
     alone_destroy(r);
 }
 
-static void the_switch_finds_what_is_cached(void **state)
+static void a_switch_finds_the_real_caches(void **state)
 {
     (void)state;
     struct node_router *r = make_with(true, 0);
@@ -279,8 +279,7 @@ static void the_switch_finds_what_is_cached(void **state)
     alone_destroy(r);
 }
 
-/* Open bookings of shadow mode end normally after the switch. */
-static void a_switch_under_way(void **state)
+static void a_switch_ends_open_shadow_bookings_normally(void **state)
 {
     (void)state;
     struct node_router *r = make_with(true, 0);
@@ -299,7 +298,7 @@ static void a_switch_under_way(void **state)
 }
 
 /* The last hour's figures were shown under the name of the new policy. */
-static void another_plain_policy(void **state)
+static void another_plain_policy_resets_the_last_hour(void **state)
 {
     (void)state;
     struct node_router *r = make_with(true, 0);
@@ -364,7 +363,7 @@ static void moved_requests_have_ended(void **state)
 
 /* An engine counts three times as many tokens as were estimated. The plain policy's replica has
  * lost the prompt, and the other has it, with known tokens: 152 % of them were predicted. */
-static void each_side_has_its_own_size_of_a_prompt(void **state)
+static void each_side_estimates_a_prompts_size_itself(void **state)
 {
     (void)state;
     struct node_router *r = make_with(true, 0);
@@ -385,7 +384,7 @@ static void each_side_has_its_own_size_of_a_prompt(void **state)
 
 /* The choice of the policy is forgotten while the request runs elsewhere. The number is kept until
  * then: another name would get records and bookings of an unknown prompt. */
-static void a_number_is_kept_for_its_bookings(void **state)
+static void a_slot_number_is_kept_for_shadow_bookings(void **state)
 {
     (void)state;
     enum { S = 1000, TTL_S = 10, REPLICAS_MADE = 2 };
@@ -422,7 +421,7 @@ static void a_number_is_kept_for_its_bookings(void **state)
     alone_destroy(r);
 }
 
-static void an_engine_that_reports_nothing(void **state)
+static void an_engine_without_usage_still_counts(void **state)
 {
     (void)state;
     struct node_router *r = make_with(true, 0);
@@ -470,7 +469,7 @@ static void a_share_of_conversations_is_the_control(void **state)
 
 /* Estimates of both choices are made alike, and their errors are alike. In random fleets the bare
  * estimates were 0.57 of the times after the switch, and are 1.00 of them now. */
-static void what_estimates_miss(void **state)
+static void estimation_errors_are_corrected_alike(void **state)
 {
     (void)state;
     struct node_shadow_sums s = {0};
@@ -521,23 +520,23 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_policy_is_only_counted),
-        cmocka_unit_test(its_loads_are_its_own),
-        cmocka_unit_test(its_lines_move_by_time),
-        cmocka_unit_test(believed_caches_are_apart),
-        cmocka_unit_test(each_world_has_its_own_evictions),
-        cmocka_unit_test(each_world_has_its_own_room),
+        cmocka_unit_test(the_shadow_policy_has_its_own_loads),
+        cmocka_unit_test(shadow_queues_advance_with_time),
+        cmocka_unit_test(shadow_and_real_caches_are_separate),
+        cmocka_unit_test(shadow_and_real_evictions_are_separate),
+        cmocka_unit_test(shadow_and_real_capacities_are_separate),
         cmocka_unit_test(the_last_use_is_the_end_of_the_answer),
-        cmocka_unit_test(records_of_others_in_shadow_mode),
-        cmocka_unit_test(the_switch_finds_what_is_cached),
-        cmocka_unit_test(a_switch_under_way),
-        cmocka_unit_test(another_plain_policy),
+        cmocka_unit_test(other_routers_records_count_in_shadow_mode),
+        cmocka_unit_test(a_switch_finds_the_real_caches),
+        cmocka_unit_test(a_switch_ends_open_shadow_bookings_normally),
+        cmocka_unit_test(another_plain_policy_resets_the_last_hour),
         cmocka_unit_test(retries_and_failures),
         cmocka_unit_test(moved_requests_have_ended),
-        cmocka_unit_test(each_side_has_its_own_size_of_a_prompt),
-        cmocka_unit_test(a_number_is_kept_for_its_bookings),
-        cmocka_unit_test(an_engine_that_reports_nothing),
+        cmocka_unit_test(each_side_estimates_a_prompts_size_itself),
+        cmocka_unit_test(a_slot_number_is_kept_for_shadow_bookings),
+        cmocka_unit_test(an_engine_without_usage_still_counts),
         cmocka_unit_test(a_share_of_conversations_is_the_control),
-        cmocka_unit_test(what_estimates_miss),
+        cmocka_unit_test(estimation_errors_are_corrected_alike),
         cmocka_unit_test(the_last_hour),
     };
     return cmocka_run_group_tests_name("route/shadow", tests, NULL, NULL);

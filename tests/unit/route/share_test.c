@@ -16,7 +16,7 @@ enum { S = 1000000, ROUTERS = 3 };
 
 /* Without streaming the end of the prefill is invisible. The others get it at the expected time, at
  * each beat of the router, not only when something happens there. */
-static void a_line_of_whole_answers_ends_by_itself(void **state)
+static void a_published_queue_of_whole_answers_ends_by_time(void **state)
 {
     (void)state;
     struct node_router *r = make("cache_aware", 1);
@@ -73,7 +73,7 @@ static void see(struct world *w, unsigned router, enum seen seen)
 
 /* Until the first own probe a router believes the majority. Routers that see a replica asleep count
  * it as down. */
-static void what_most_others_see_is_believed(void **state)
+static void the_majoritys_view_of_health_is_believed(void **state)
 {
     (void)state;
     static const struct {
@@ -135,7 +135,7 @@ static double turn(struct world *w, unsigned router, uint64_t number, uint64_t c
 
 /* All routers read a client's prompts alike soon after a first router learned how, even if none
  * came there since. */
-static void what_one_learned_is_adopted_unasked(void **state)
+static void learned_renderings_are_adopted_by_all(void **state)
 {
     (void)state;
     struct world w;
@@ -188,7 +188,7 @@ static bool brings_late(struct world *w, unsigned router, char note)
 }
 
 /* A late system message is new to a replica once, whichever router sends it. */
-static void what_late_messages_replicas_were_sent_is_shared(void **state)
+static void sent_late_messages_are_shared(void **state)
 {
     (void)state;
     struct world w;
@@ -210,10 +210,10 @@ static void what_late_messages_replicas_were_sent_is_shared(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_line_of_whole_answers_ends_by_itself),
-        cmocka_unit_test(what_most_others_see_is_believed),
-        cmocka_unit_test(what_one_learned_is_adopted_unasked),
-        cmocka_unit_test(what_late_messages_replicas_were_sent_is_shared),
+        cmocka_unit_test(a_published_queue_of_whole_answers_ends_by_time),
+        cmocka_unit_test(the_majoritys_view_of_health_is_believed),
+        cmocka_unit_test(learned_renderings_are_adopted_by_all),
+        cmocka_unit_test(sent_late_messages_are_shared),
     };
     return cmocka_run_group_tests_name("route/share", tests, NULL, NULL);
 }

@@ -34,7 +34,7 @@ static json_t *asked(struct node_router *r, unsigned number, uint64_t now)
     return explain(r, &request, now);
 }
 
-static void what_a_tier_holds_is_brought_back(void **state)
+static void a_tiers_blocks_are_brought_back(void **state)
 {
     (void)state;
     struct node_router *r = tiered("cache-tokens=1000000");
@@ -52,7 +52,7 @@ static void what_a_tier_holds_is_brought_back(void **state)
 }
 
 /* Without a label only the engine's own figure exists. */
-static void without_tiers_it_is_gone(void **state)
+static void without_tiers_evicted_blocks_are_gone(void **state)
 {
     (void)state;
     struct node_router *r = tiered("weight=1");
@@ -66,7 +66,7 @@ static void without_tiers_it_is_gone(void **state)
 
 /* A slow disk: half of the time for computing. The router learns this rate, and keeps the rate of
  * prefill unspoiled. */
-static void what_bringing_back_takes_is_learned(void **state)
+static void the_time_to_bring_blocks_back_is_learned(void **state)
 {
     (void)state;
     struct node_router *r = tiered("cache-tokens=1000000");
@@ -90,9 +90,9 @@ static void what_bringing_back_takes_is_learned(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_a_tier_holds_is_brought_back),
-        cmocka_unit_test(without_tiers_it_is_gone),
-        cmocka_unit_test(what_bringing_back_takes_is_learned),
+        cmocka_unit_test(a_tiers_blocks_are_brought_back),
+        cmocka_unit_test(without_tiers_evicted_blocks_are_gone),
+        cmocka_unit_test(the_time_to_bring_blocks_back_is_learned),
     };
     return cmocka_run_group_tests_name("route/tiers", tests, NULL, NULL);
 }

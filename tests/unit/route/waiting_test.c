@@ -125,7 +125,7 @@ static const struct node_replica *used(const struct node_router *r, const char *
 
 /* replicas-max is full; an autoscaler adds another name and takes it back. The name stayed for
  * ever, and came into use when there was room, long after the end. */
-static void a_name_that_goes_while_it_waits_is_forgotten(void **state)
+static void a_waiting_name_dropped_by_its_source_is_forgotten(void **state)
 {
     (void)state;
     struct node_router *r = make_small(2);
@@ -145,7 +145,7 @@ static void a_name_that_goes_while_it_waits_is_forgotten(void **state)
 }
 
 /* The same if the source drains the name before any use. */
-static void a_name_that_drains_while_it_waits_is_never_used(void **state)
+static void a_waiting_name_that_drains_is_never_used(void **state)
 {
     (void)state;
     struct node_router *r = make_small(1);
@@ -160,7 +160,7 @@ static void a_name_that_drains_while_it_waits_is_never_used(void **state)
 }
 
 /* The name was in use, has to wait, and vanishes then. */
-static void a_name_that_is_displaced_and_goes_is_forgotten(void **state)
+static void a_displaced_name_dropped_by_its_source_is_forgotten(void **state)
 {
     (void)state;
     struct node_router *r = make_small(1);
@@ -182,7 +182,7 @@ static void a_name_that_is_displaced_and_goes_is_forgotten(void **state)
 }
 
 /* The replica had weight 3 and got a slot again with weight 1: the sources had sent nothing new. */
-static void what_gets_room_again_is_what_its_source_says(void **state)
+static void a_readmitted_name_keeps_its_labels(void **state)
 {
     (void)state;
     struct node_router *r = make_small(1);
@@ -203,7 +203,7 @@ static void what_gets_room_again_is_what_its_source_says(void **state)
 }
 
 /* While the name waits, the source drains the name, or changes the weight. */
-static void what_changes_while_it_waits_counts(void **state)
+static void changes_to_a_waiting_name_count(void **state)
 {
     (void)state;
     struct node_router *r = make_small(1);
@@ -230,7 +230,7 @@ static void what_changes_while_it_waits_counts(void **state)
 
 /* A lying router announced so many older names that none of this router's could even wait.
  * Configured names keep their places, and the others go when no router names them. */
-static void names_that_others_tell_take_no_place_of_what_is_configured(void **state)
+static void announced_names_displace_no_configured_name(void **state)
 {
     (void)state;
     struct node_router *r = make_small(4);
@@ -247,7 +247,7 @@ static void names_that_others_tell_take_no_place_of_what_is_configured(void **st
 }
 
 /* An operator drains the replica, the name has to wait, and the operator adds it anew. */
-static void what_is_added_while_it_waits_is_not_drained(void **state)
+static void a_waiting_name_added_again_is_not_drained(void **state)
 {
     (void)state;
     struct node_router *r = make_small(1);
@@ -269,7 +269,7 @@ static void what_is_added_while_it_waits_is_not_drained(void **state)
 
 /* Time passes in the state with each datagram, but in the router only at the next tick. An
  * operator's request in between ended the process. */
-static void who_asks_as_a_name_goes_gets_an_answer(void **state)
+static void a_query_during_a_names_expiry_is_answered(void **state)
 {
     (void)state;
     struct node_router *r = make_small(4);
@@ -297,14 +297,14 @@ static void who_asks_as_a_name_goes_gets_an_answer(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_name_that_goes_while_it_waits_is_forgotten),
-        cmocka_unit_test(who_asks_as_a_name_goes_gets_an_answer),
-        cmocka_unit_test(a_name_that_drains_while_it_waits_is_never_used),
-        cmocka_unit_test(a_name_that_is_displaced_and_goes_is_forgotten),
-        cmocka_unit_test(what_gets_room_again_is_what_its_source_says),
-        cmocka_unit_test(what_changes_while_it_waits_counts),
-        cmocka_unit_test(names_that_others_tell_take_no_place_of_what_is_configured),
-        cmocka_unit_test(what_is_added_while_it_waits_is_not_drained),
+        cmocka_unit_test(a_waiting_name_dropped_by_its_source_is_forgotten),
+        cmocka_unit_test(a_query_during_a_names_expiry_is_answered),
+        cmocka_unit_test(a_waiting_name_that_drains_is_never_used),
+        cmocka_unit_test(a_displaced_name_dropped_by_its_source_is_forgotten),
+        cmocka_unit_test(a_readmitted_name_keeps_its_labels),
+        cmocka_unit_test(changes_to_a_waiting_name_count),
+        cmocka_unit_test(announced_names_displace_no_configured_name),
+        cmocka_unit_test(a_waiting_name_added_again_is_not_drained),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

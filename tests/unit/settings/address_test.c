@@ -50,7 +50,7 @@ static void test_loopback(void **state)
     }
 }
 
-static void test_any(void **state)
+static void test_any_addresses(void **state)
 {
     (void)state;
     assert_true(node_host_is_any("0.0.0.0"));
@@ -110,7 +110,7 @@ static void test_reaches(void **state)
     }
 }
 
-static void test_names_of_replicas(void **state)
+static void test_replica_names(void **state)
 {
     (void)state;
     static const struct {
@@ -166,10 +166,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loopback),
-        cmocka_unit_test(test_any),
+        cmocka_unit_test(test_any_addresses),
         cmocka_unit_test(test_an_address_without_a_port),
         cmocka_unit_test(test_reaches),
-        cmocka_unit_test(test_names_of_replicas),
+        cmocka_unit_test(test_replica_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,7 +52,7 @@ static void names_splits_and_fallbacks(void **state)
     assert_null(node_alias_find(&made, SLICE("a")));
 }
 
-static void what_an_entry_may_not_be(void **state)
+static void malformed_entries_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -88,7 +88,7 @@ static void refused(int err, unsigned entry, const char *said)
     assert_int_equal(made.count, 0);
 }
 
-static void what_entries_may_not_be_together(void **state)
+static void conflicting_entries_are_refused(void **state)
 {
     (void)state;
     refused(MAKE("llama"), 0, "want the alias before its first model, such as gpt-4o=llama");
@@ -105,7 +105,7 @@ static void what_entries_may_not_be_together(void **state)
     refused(MAKE("x=a>b>c>d>e>f>g>h>i>j>k>l>m>n>o>p>q"), 0, "x has more than 16 models");
 }
 
-static void each_side_has_its_share_and_the_others_follow(void **state)
+static void shares_follow_weights_and_fallbacks_come_last(void **state)
 {
     (void)state;
     assert_int_equal(MAKE("x=a:90", "b:9", "c:1>d>e"), 0);
@@ -124,7 +124,7 @@ static void each_side_has_its_share_and_the_others_follow(void **state)
     node_aliases_free(&made);
 }
 
-static void counters_go_on(void **state)
+static void counters_survive_a_change(void **state)
 {
     (void)state;
     assert_int_equal(MAKE("x=a", "y=b>c"), 0);
@@ -144,10 +144,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_splits_and_fallbacks),
-        cmocka_unit_test(what_an_entry_may_not_be),
-        cmocka_unit_test(what_entries_may_not_be_together),
-        cmocka_unit_test(each_side_has_its_share_and_the_others_follow),
-        cmocka_unit_test(counters_go_on),
+        cmocka_unit_test(malformed_entries_are_refused),
+        cmocka_unit_test(conflicting_entries_are_refused),
+        cmocka_unit_test(shares_follow_weights_and_fallbacks_come_last),
+        cmocka_unit_test(counters_survive_a_change),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,7 +51,7 @@ static struct node_options_changes change(void)
     return changes;
 }
 
-static void the_same_changes_nothing(void **state)
+static void equal_values_change_nothing(void **state)
 {
     (void)state;
     set(&in_force, "queue-max", "7", NODE_SOURCE_FILE);
@@ -92,7 +92,7 @@ static void live_settings_of_each_type(void **state)
     assert_ptr_equal(in_force.origins[row].file, in_force.config); /* not freed with `fresh` */
 }
 
-static void others_are_named_and_wait(void **state)
+static void other_changes_wait_for_a_restart_and_are_named(void **state)
 {
     (void)state;
     struct buf out = {0};
@@ -115,7 +115,7 @@ static void others_are_named_and_wait(void **state)
 }
 
 /* A setting used only at the start cannot be live, in any row added later. */
-static void what_the_start_takes_is_not_live(void **state)
+static void start_time_settings_are_not_live(void **state)
 {
     (void)state;
     static const char *const names[] = {"listen",           "admin-listen",
@@ -139,10 +139,11 @@ static void what_the_start_takes_is_not_live(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_same_changes_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(equal_values_change_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(live_settings_of_each_type, setup, teardown),
-        cmocka_unit_test_setup_teardown(others_are_named_and_wait, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_the_start_takes_is_not_live, setup, teardown),
+        cmocka_unit_test_setup_teardown(other_changes_wait_for_a_restart_and_are_named, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(start_time_settings_are_not_live, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -351,7 +351,7 @@ static void test_every_mistake_is_noted(void **state)
 }
 
 /* Contradictions may be consequences of wrong values. */
-static void test_contradictions_are_noted_once_all_values_are_right(void **state)
+static void test_contradictions_are_checked_after_values(void **state)
 {
     (void)state;
     char *argv[] = {(char *)"grapevine",
@@ -383,7 +383,7 @@ int main(void)
         TEST(test_replicas_are_mappings_too),
         TEST(test_load),
         cmocka_unit_test(test_every_mistake_is_noted),
-        cmocka_unit_test(test_contradictions_are_noted_once_all_values_are_right),
+        cmocka_unit_test(test_contradictions_are_checked_after_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,7 +31,7 @@ static int finish(struct node_options_error *error, const char *const pairs[VALU
 
 /* --check-config accepted two settings with the same port, and the start then failed at the
  * second. */
-static void test_no_port_takes_another_one(void **state)
+static void test_listening_ports_must_differ(void **state)
 {
     (void)state;
     static const struct {
@@ -67,7 +67,7 @@ static void test_no_port_takes_another_one(void **state)
     }
 }
 
-static void test_no_replica_is_at_one(void **state)
+static void test_a_replica_at_an_own_port_is_refused(void **state)
 {
     (void)state;
     struct node_options_error error;
@@ -80,8 +80,8 @@ static void test_no_replica_is_at_one(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_port_takes_another_one),
-        cmocka_unit_test(test_no_replica_is_at_one),
+        cmocka_unit_test(test_listening_ports_must_differ),
+        cmocka_unit_test(test_a_replica_at_an_own_port_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

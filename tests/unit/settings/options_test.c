@@ -264,7 +264,7 @@ static void follows(const char *ttl, uint64_t generation_ms)
     assert_int_equal(o.generation_ms, generation_ms);
 }
 
-static void test_a_generation_that_is_not_given_follows_a_long_ttl(void **state)
+static void test_the_default_generation_follows_a_long_ttl(void **state)
 {
     (void)state;
     follows("1h", 8000);
@@ -274,7 +274,7 @@ static void test_a_generation_that_is_not_given_follows_a_long_ttl(void **state)
     follows("24h", 90000);
 }
 
-static void test_a_generation_that_is_too_short_for_the_ttl_is_refused(void **state)
+static void test_a_generation_too_short_for_the_ttl_is_refused(void **state)
 {
     (void)state;
     assert_int_equal(flags(REPLICA, "--ttl", "16h", "--generation", "15s", NULL), 0);
@@ -313,7 +313,7 @@ static void test_contradictions(void **state)
 }
 
 /* Requests would come back to the router, and be sent again. */
-static void test_a_router_is_no_replica_of_its_own(void **state)
+static void test_a_router_cannot_be_its_own_replica(void **state)
 {
     (void)state;
     assert_int_equal(flags("--replica", "http://10.0.0.1:8000,http://localhost:8080", NULL), 0);
@@ -365,7 +365,7 @@ static void test_a_cluster_needs_a_key(void **state)
 }
 
 /* A part of a cluster's settings, but not the setting that makes a cluster. */
-static void test_a_key_alone_makes_no_cluster(void **state)
+static void test_a_key_file_alone_makes_no_cluster(void **state)
 {
     (void)state;
     assert_int_equal(flags(REPLICA, "--cluster-key-file", "k", NULL), 0);
@@ -375,7 +375,7 @@ static void test_a_key_alone_makes_no_cluster(void **state)
                         "router runs alone, want gossip-listen or join too");
 }
 
-static void test_a_router_of_a_cluster_may_name_no_replica(void **state)
+static void test_a_cluster_router_needs_no_replica(void **state)
 {
     (void)state;
     assert_int_equal(flags("--join", "10.0.0.7:1,[fd00::7],a", "--cluster-key-file", "k", NULL), 0);
@@ -579,13 +579,13 @@ int main(void)
         TEST(test_error_lines),
         TEST(test_errors_of_other_sources),
         TEST(test_variables_of_kubernetes),
-        TEST(test_a_generation_that_is_not_given_follows_a_long_ttl),
-        TEST(test_a_generation_that_is_too_short_for_the_ttl_is_refused),
+        TEST(test_the_default_generation_follows_a_long_ttl),
+        TEST(test_a_generation_too_short_for_the_ttl_is_refused),
         TEST(test_contradictions),
-        TEST(test_a_router_is_no_replica_of_its_own),
+        TEST(test_a_router_cannot_be_its_own_replica),
         TEST(test_a_cluster_needs_a_key),
-        TEST(test_a_key_alone_makes_no_cluster),
-        TEST(test_a_router_of_a_cluster_may_name_no_replica),
+        TEST(test_a_key_file_alone_makes_no_cluster),
+        TEST(test_a_cluster_router_needs_no_replica),
         TEST(test_replica_urls),
         TEST(test_values),
         TEST(test_list_limit),

@@ -31,7 +31,7 @@ static int set(const char *name, const char *value)
     return node_options_flags(&o, 3, argv, &error);
 }
 
-static void names_to_look_up(void **state)
+static void dns_sources_are_parsed(void **state)
 {
     (void)state;
     struct node_dns_option d;
@@ -115,7 +115,7 @@ static void sources_of_replicas(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_to_look_up),
+        cmocka_unit_test(dns_sources_are_parsed),
         cmocka_unit_test_setup_teardown(sources_of_replicas, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

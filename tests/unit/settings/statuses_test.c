@@ -15,7 +15,7 @@ static void statuses_and_ranges_are_read(void **state)
     assert_false(node_statuses_has(&s, 201) || node_statuses_has(&s, 503));
 }
 
-static void what_is_none_is_refused(void **state)
+static void invalid_statuses_are_refused(void **state)
 {
     (void)state;
     static const char *const bad[] = {
@@ -32,7 +32,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(statuses_and_ranges_are_read),
-        cmocka_unit_test(what_is_none_is_refused),
+        cmocka_unit_test(invalid_statuses_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

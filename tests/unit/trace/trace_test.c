@@ -115,7 +115,7 @@ static const char *attribute(json_t *of, const char *key)
     return NULL;
 }
 
-static void one_request(void **state)
+static void a_request_is_traced(void **state)
 {
     (void)state;
     struct http_traceparent parent, own;
@@ -163,7 +163,7 @@ static void one_request(void **state)
     assert_true(number(t, "trace_spans_exported_total") == 2);
 }
 
-static void what_failed(void **state)
+static void failures_are_traced(void **state)
 {
     (void)state;
     struct trace_request *r = trace_begin(t, NULL, 5000);
@@ -220,7 +220,7 @@ static void a_batch_by_count(void **state)
     assert_int_equal(trace_batch(t, 19000).len, 0);
 }
 
-static void tried_again(void **state)
+static void retries_are_traced(void **state)
 {
     (void)state;
     static const unsigned passing[TRACE_TRIES_MAX] = {0, 429, 502, 503, 504};
@@ -257,7 +257,7 @@ static void retry_after_is_heeded(void **state)
     assert_int_equal(ended(200, 60000), TRACE_WORKS);
 }
 
-static void refused_is_dropped(void **state)
+static void refused_batches_are_dropped(void **state)
 {
     (void)state;
     static const unsigned refusals[] = {400, 404, 413, 500, 301};
@@ -292,7 +292,7 @@ static void a_full_queue_drops(void **state)
                 requests);
 }
 
-static void one_request_has_its_limit(void **state)
+static void spans_of_a_request_are_limited(void **state)
 {
     (void)state;
     struct trace_request *r = trace_begin(t, NULL, 5000);
@@ -314,7 +314,7 @@ static void one_request_has_its_limit(void **state)
     assert_int_equal(ended(200, 9000), TRACE_SAME);
 }
 
-static void a_flush_waits_for_nothing(void **state)
+static void a_flush_sends_at_once(void **state)
 {
     (void)state;
     request(5000);
@@ -339,7 +339,7 @@ static void sampled_by_share(void **state)
     assert_false(none.sampled);
 }
 
-static void off(void **state)
+static void metrics_are_zero_without_tracing(void **state)
 {
     (void)state;
     assert_true(number(NULL, "trace_queue_bytes") == 0);
@@ -349,17 +349,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-        TEST(one_request),
-        TEST(what_failed),
+        TEST(a_request_is_traced),
+        TEST(failures_are_traced),
         TEST(a_batch_by_count),
-        TEST(tried_again),
+        TEST(retries_are_traced),
         TEST(retry_after_is_heeded),
-        TEST(refused_is_dropped),
+        TEST(refused_batches_are_dropped),
         TEST(a_full_queue_drops),
-        TEST(one_request_has_its_limit),
-        TEST(a_flush_waits_for_nothing),
+        TEST(spans_of_a_request_are_limited),
+        TEST(a_flush_sends_at_once),
         TEST(sampled_by_share),
-        TEST(off),
+        TEST(metrics_are_zero_without_tracing),
 #undef TEST
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

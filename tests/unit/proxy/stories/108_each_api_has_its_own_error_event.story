@@ -1,5 +1,5 @@
-# The same cut for clients of Anthropic's messages, OpenAI's responses (numbered like the events
-# before) and SGLang's own path; and for one who is silent too long, which is a time-out.
+# The same cut for Anthropic's messages, OpenAI's responses (with the next number) and SGLang's own
+# path. Also a stream that is silent too long: a timeout.
 replicas 1
 set upstream-idle-timeout 5s
 

@@ -1,5 +1,5 @@
-# Where the end of the connection is the end of the answer a cut is a reset, whatever cuts it: a
-# client that does not read, or a node that stops.
+# If the end of the connection ends the answer, every cut is a reset: for a client that does not
+# read, and at shutdown.
 replicas 1
 set client-write-timeout 5s
 

@@ -1,5 +1,5 @@
-# Errors of the router's own are Anthropic's on its paths: no replica, a path or method that is not
-# there, a replica that fails.
+# The router's own errors have Anthropic's form on its paths: no replica, an unknown path or method,
+# a failing replica.
 replicas 1
 
 A connects

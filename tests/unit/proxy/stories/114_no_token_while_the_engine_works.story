@@ -1,6 +1,5 @@
-# The limit on the first token passes while the engine's counters move: it has much to do, and has
-# queued the prompt. A second one would compute it as well, so there is a 504, and the replica is
-# not to blame.
+# The time limit for the first token passes while the engine's counters move: the prompt is queued.
+# A second replica would compute it too, so the client gets 504 and the replica is not blamed.
 replicas 2
 probes
 set upstream-first-token-timeout 2s

@@ -1,5 +1,5 @@
-# The role comes before anything was computed: from then on silence is measured anew, by the limit on
-# the first token. After a token the limit between two pieces runs.
+# The role arrives before anything is computed. From then on the limit for the first token runs
+# anew. After a token the limit between two pieces applies.
 replicas 1
 set upstream-first-token-timeout 2s
 set upstream-idle-timeout 5s

@@ -1,4 +1,4 @@
-# Beyond queue-max: 429, with the time until there may be room.
+# Beyond queue-max: 429, with the expected time until a place is free.
 replicas 1
 set replica-requests-max 1
 set queue-max 1

@@ -1,6 +1,6 @@
-# A process is stopped: the kernel takes its connections, and nobody answers. A probe that any live
-# server answers at once goes without its answer; after watchdog the replica is avoided, and what has
-# no token there moves. The first byte shows that it is back.
+# A process is stopped: the kernel accepts its connections, but nothing answers. A quick probe stays
+# unanswered. After watchdog the replica is avoided, and requests without a token move. The first
+# byte shows that it is back.
 replicas 2
 probes
 engines vllm

@@ -1,6 +1,6 @@
-# A request kills the core of an engine (SGLang: silence, then the end of all). It is sent to one
-# other, which has nothing else to do, and kills that too. From then on it is poison: it is answered
-# 502 and no third engine hears of it. Another request is served.
+# A request kills an engine's core (SGLang: silence, then the end of all connections). The router
+# sends it to one other, idle engine, which dies too. From then on it is poison: the router answers
+# 502, and no third engine gets it. Other requests are served.
 replicas 3
 engines sglang
 

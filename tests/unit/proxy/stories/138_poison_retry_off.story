@@ -1,4 +1,5 @@
-# Without the retry a suspect is answered at once. What merely shared the engine with it is sent on.
+# Without the poison retry a suspect is answered at once. Requests that merely shared its engine are
+# retried.
 engines sglang
 replicas 2
 set policy round_robin

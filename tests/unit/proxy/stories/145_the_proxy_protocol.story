@@ -1,6 +1,6 @@
-# Behind a balancer that speaks the PROXY protocol each connection begins with the client's address:
-# it is what engines are given, and what counts for limits. The balancer's own connections (LOCAL,
-# UNKNOWN) are served under its own address. What begins otherwise is closed without an answer.
+# Behind a load balancer with the PROXY protocol each connection begins with the client's address,
+# which is passed to engines and used for limits. The balancer's own connections (LOCAL, UNKNOWN)
+# are served under its own address. A connection without the header is closed without an answer.
 replicas 1
 set proxy-protocol on
 set connections-per-client-max 1

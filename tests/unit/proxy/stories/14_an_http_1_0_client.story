@@ -1,5 +1,5 @@
-# HTTP/1.0 has no chunks: the end of the connection is the end of the answer. So a cut one must end
-# by a reset, or it would pass for whole.
+# HTTP/1.0 has no chunks: the end of the connection ends the answer. A cut answer must end with a
+# reset, or the client would take it for complete.
 replicas 1
 
 A connects

@@ -1,5 +1,6 @@
-# All engines of a host are killed. A request that had no token lost two of them within a second: that
-# is no sign of poison. It is sent to no third engine, but when its client repeats it, it is served.
+# All engines of a host are killed. A request without a token lost two of them within a second,
+# which is no sign of poison. It is sent to no third engine, but is served when its client repeats
+# it.
 replicas 3
 
 A connects

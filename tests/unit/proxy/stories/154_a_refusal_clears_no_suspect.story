@@ -1,5 +1,5 @@
-# A request killed the core of an engine and is sent on. The other engine refuses it for want of room,
-# or for a wrong key: it has not looked at it, so it stays a suspect.
+# A request killed an engine's core and is retried. The other engine refuses it because it is full,
+# or because of a wrong key. It has not processed the request, so the request stays a suspect.
 replicas 3
 engines sglang
 

@@ -1,6 +1,6 @@
-# A reused connection that ends at once had been closed before the request came, and the request goes
-# there again. If the port refuses then, the process has died, perhaps of this request: it is sent to
-# one other engine, on a fresh connection, and when that dies of it too, to none.
+# A reused connection that ends at once was closed before the request arrived, so the request is
+# sent to the same replica again. If the port refuses then, the process has died, perhaps of this
+# request. It is sent to one other engine, on a fresh connection; if that dies too, to none.
 replicas 4
 set policy round_robin
 set retries-max 3

@@ -1,5 +1,5 @@
-# A replica that is in doubt is removed and added again while another one computes: what it is now
-# did not fail. It begins from a clean slate.
+# A replica whose error is in doubt is removed and added again while another replica computes. The
+# new one did not fail, so it starts clean.
 replicas 2
 A connects
 A posts /v1/completions {"model":"m","prompt":"x"}

@@ -1,6 +1,6 @@
-# Three engines of a host are killed at once. A request that had no token at the first goes to the
-# second on a fresh connection, which its port refuses: it was never there, so it lost one engine only,
-# and goes to one that lives.
+# Three engines of a host are killed at once. A request without a token at the first goes to the
+# second on a fresh connection, and the port refuses. The request never reached the second, so it
+# has lost only one engine, and goes to a live one.
 replicas 4
 set policy round_robin
 

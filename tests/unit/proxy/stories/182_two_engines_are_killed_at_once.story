@@ -1,6 +1,6 @@
-# Two engines are killed at once. What was at the first would have been sent to the second, and would
-# have met two deaths like a request that kills engines. It waits a moment: that one refuses by then,
-# and the third answers.
+# Two engines are killed at once. A request at the first would be sent to the second and meet two
+# deaths, like a poison request. It waits a moment: the second port refuses by then, and the third
+# engine answers.
 replicas 3
 A connects
 A posts /v1/chat/completions {"model":"m","messages":[]}

@@ -1,6 +1,6 @@
-# SGLang without metrics says in /server_info how many ranks it has. Its native path takes the rank
-# in the body and not in the head; responses take it in the head, unlike vLLM's. When the process
-# breaks, the request goes to one without ranks, and names none.
+# SGLang without metrics reports its ranks in /server_info. Its native path takes the rank in the
+# body, not in the head; responses take it in the head, unlike vLLM's. When the process breaks, the
+# request goes to a replica without ranks, and names none.
 replicas 2
 engines sglang
 probes

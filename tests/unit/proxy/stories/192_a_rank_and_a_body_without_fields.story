@@ -1,5 +1,5 @@
-# SGLang's native path takes the rank in the body. A body that is no object, or an empty one, goes as
-# it came: what the engine says of it is what the client sees.
+# SGLang's native path takes the rank in the body. A body that is not an object, or empty, is
+# forwarded unchanged, and the client sees the engine's answer.
 replicas 1
 engines sglang
 probes

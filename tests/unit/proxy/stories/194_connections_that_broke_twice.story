@@ -1,5 +1,5 @@
-# A connection breaks at replica 1, which goes on answering others, and then one at replica 2: neither
-# died. Replica 2, which was kept for the request after the first break, is free for all again.
+# A connection breaks at replica 1, which goes on answering others, and then one at replica 2:
+# neither died. Replica 2, reserved for the request after the first break, is released.
 replicas 2
 set policy round_robin
 

@@ -1,5 +1,5 @@
-# Where clients have keys, one without a key of its own gets 401 in the form of its API, and no
-# engine hears of it. What a client shows stays here: the engines' own key goes in its place.
+# If clients have keys, a request without a valid key gets 401 in the form of its API, and no engine
+# gets it. The client's key is not forwarded: the engines' own key replaces it.
 replicas 1
 key sk-engines
 client alice gv-alice

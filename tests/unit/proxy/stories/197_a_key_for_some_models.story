@@ -1,5 +1,5 @@
-# A key that is for certain models gets no other: neither by name, nor as an adapter, nor where the
-# router cannot tell which model an engine will use.
+# A key limited to some models is refused for others: by name, as an adapter, or if the router
+# cannot tell which model an engine will use.
 replicas 1
 client alice gv-alice models=m,llama-*
 

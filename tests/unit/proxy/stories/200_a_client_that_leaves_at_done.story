@@ -1,5 +1,5 @@
-# The clients of OpenAI leave at [DONE] and do not wait for the end of the framing: the answer is whole.
-# One that leaves before has not got it.
+# OpenAI's clients leave at [DONE] without waiting for the last chunk: the answer is complete. If a
+# client leaves earlier, it is not.
 replicas 1
 set access-log all
 set ask-usage off

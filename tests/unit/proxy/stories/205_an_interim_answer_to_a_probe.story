@@ -1,4 +1,4 @@
-# An answer of 1xx before the final one is no answer, to a health check either.
+# A 1xx answer before the final one is no answer, for a health check either.
 replicas 1
 probes
 set health-interval 1h

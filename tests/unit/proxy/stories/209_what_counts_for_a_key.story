@@ -1,6 +1,5 @@
-# What is counted for a key: what the engine says, on every path, whatever else is learned of such
-# answers. A stream that its client leaves counts by events or by text, an answer that comes at once
-# by its limit, or by the time that it was under way.
+# A key is charged what the engine reports, on every path. A stream that its client leaves is
+# charged by its events or text; an answer without streaming, by its limit or by its duration.
 replicas 1
 client k gv-k
 client l gv-l tokens-per-minute=100000

@@ -1,4 +1,5 @@
-# Compressed bodies are decoded as they come, and go on with their own length: to another replica too.
+# Compressed bodies are decoded as they arrive and forwarded with their new length, also to another
+# replica.
 replicas 2
 engines vllm
 

@@ -1,5 +1,6 @@
-# What is compressed though nothing was accepted: where the router can read it, it is decoded and the usage taken out. Where
-# it cannot, the same replica is asked again without the question for usage, and from then on always so.
+# An engine compresses an answer although nothing was accepted. If the router can decode it, it
+# removes the usage. If not, the same replica is asked again without the usage question, and from
+# then on always so.
 engines sglang
 replicas 1
 wait 1000

@@ -1,5 +1,5 @@
-# A kept connection ends in the middle of the head of a check's answer. The engine had the question and
-# was answering it: that is a failed check, and not asked again like one that met a closed connection.
+# A kept connection ends in the middle of the head of a check's answer. The engine was answering, so
+# this is a failed check, and not repeated like one on a closed connection.
 replicas 1
 probes
 set health-interval 2s

@@ -1,5 +1,5 @@
-# A body is refused while the port is closed already. The client may finish talking, as ever, but the end
-# of the process does not wait half a minute for that: two seconds are enough.
+# A body is refused when the port is already closed. The client may finish sending as usual, but
+# shutdown does not wait half a minute for it: 2 s are enough.
 replicas 1
 set other-paths pass
 

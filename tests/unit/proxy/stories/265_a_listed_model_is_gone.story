@@ -1,5 +1,5 @@
-# A replica that had listed the model does not know it any more. Another one that lists it serves the
-# request, and the list of the first one is read at once.
+# A replica denies a model that it had listed. Another replica that lists it serves the request, and
+# the first one's list is read at once.
 replicas 2
 probes
 

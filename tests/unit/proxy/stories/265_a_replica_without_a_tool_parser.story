@@ -1,5 +1,5 @@
-# The first replica rejects requests with tools, and serves all others. It is avoided for those with
-# tools alone: the third and the fifth request, while the other replica is at work.
+# The first replica rejects requests with tools, and serves all others. It is avoided only for
+# requests with tools: the third and the fifth, while the other replica is busy.
 replicas 2
 A connects
 B connects

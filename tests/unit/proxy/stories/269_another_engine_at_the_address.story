@@ -1,5 +1,5 @@
-# Its port refused a request: what answers there next may be another engine. It lists its models before
-# it gets a request.
+# A replica's port refused a request, so another engine may answer there next. It lists its models
+# before it gets a request.
 replicas 1
 probes
 

@@ -1,4 +1,4 @@
-# A role, and then more than five minutes in which the engine reasons and its server shows nothing of it. Its
+# A role, then more than five minutes in which the engine reasons and its server shows nothing. Its
 # counters rise: upstream-first-token-timeout "auto" does not run.
 replicas 1
 probes

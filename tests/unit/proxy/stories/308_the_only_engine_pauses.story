@@ -1,5 +1,5 @@
-# The only engine stops for eight seconds: its health checks fail, and it is down. Nothing refuses, so what
-# it has waits, with a token and without one, and gets its answer.
+# The only engine stops for 8 s: its health checks fail, and it is down. Its port does not refuse,
+# so its requests wait, with or without a token, and get their answers.
 replicas 1
 probes
 engines vllm

@@ -1,5 +1,5 @@
-# What the decoder of an answer needs counts towards buffered-bytes-max: a window of 8 MiB here. Where that is not there, the
-# client hears it, if it has nothing yet, and the replica is not to blame.
+# A decoder's memory counts towards buffered-bytes-max: a window of 8 MiB here. If there is no
+# memory, the client gets an error if it has received nothing, and the replica is not blamed.
 replicas 1
 set buffered-bytes-max 8MiB
 

@@ -1,5 +1,5 @@
-# A rejection that is longer than what is kept: an engine repeats its input, a proxy sends a page. Its
-# beginning decides. It is tried elsewhere and counts like any other.
+# A rejection longer than the buffer: an engine repeats its input, or a proxy sends a page. Its
+# beginning decides. It is checked elsewhere and counts like any other.
 replicas 2
 A connects
 A posts /v1/completions {"model":"m","prompt":"x"}

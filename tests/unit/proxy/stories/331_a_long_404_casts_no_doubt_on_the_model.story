@@ -1,5 +1,5 @@
-# An engine without a list answered for a model. A long 404 that comes then goes out as it is: it casts
-# no doubt on the model, and no list is read: its beginning is all that could be held until then.
+# An engine without a list answered for a model. A later long 404 goes to the client unchanged. It
+# casts no doubt on the model, and no list is read, because only its beginning could be buffered.
 replicas 2
 probes
 

@@ -1,5 +1,5 @@
-# A client that waits for permission to send its body gets it at once, from the router; interim
-# answers of engines end here.
+# A client waits for permission to send its body: the router grants it at once. Interim answers of
+# engines are not forwarded.
 replicas 1
 
 A connects

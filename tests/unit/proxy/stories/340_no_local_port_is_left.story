@@ -1,5 +1,5 @@
-# All local ports towards one replica are in use: that is no failure of it. Requests take an idle
-# connection, go to another replica, or wait for a connection that is used again.
+# All local ports towards a replica are in use, which is no failure of it. Requests use an idle
+# connection, go to another replica, or wait until a connection is free.
 replicas 2
 
 ports 1

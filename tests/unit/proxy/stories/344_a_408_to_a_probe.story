@@ -1,6 +1,6 @@
-# A probe that meets the 408 of an idle connection is asked again as well. By the answers to probes a
-# router knows how far an engine is behind something that ends TCP itself (a load balancer, a sidecar):
-# twice the quickest of the last ones is the time in which an end is stale.
+# A probe that meets the 408 of an idle connection is repeated too. From answers to probes the
+# router learns how far an engine is behind anything that ends TCP (a load balancer, a sidecar): a
+# connection that ends within twice the fastest recent answer was stale.
 replicas 1
 probes
 set health-failures 1

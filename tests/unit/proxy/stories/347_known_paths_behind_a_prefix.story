@@ -1,5 +1,5 @@
-# Engines that sit behind a root path, which other paths reach. Owners of stored responses, tokens and
-# background are looked at there as well. The question who has a response goes to the same root.
+# Engines behind a root path, reached as other paths. Owners of stored responses, tokens and
+# background are checked there too. The search for a response uses the same root.
 set other-paths pass
 replicas 2
 client alice gv-alice

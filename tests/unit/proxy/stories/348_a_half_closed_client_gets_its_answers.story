@@ -1,5 +1,5 @@
-# With client-half-close: answer a client that has sent its requests and closes its half gets the
-# answers to those that are whole. The connection closes behind the last.
+# With client-half-close: answer a client that has sent its requests and closes its sending half
+# gets the answers to its complete requests. The connection closes after the last.
 replicas 1
 set client-half-close answer
 

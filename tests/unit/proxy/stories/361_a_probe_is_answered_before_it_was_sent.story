@@ -1,5 +1,5 @@
-# An engine answers a health check whose question still waits here for room in the kernel. Its connection
-# is not kept: the next question would be written over the one that the network is still to read.
+# An engine answers a health check while the request still waits for the kernel. The connection is
+# not kept: the next request would overwrite the one that the network has still to read.
 replicas 1
 probes
 set scrape-interval 1h

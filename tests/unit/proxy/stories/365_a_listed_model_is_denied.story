@@ -1,5 +1,5 @@
-# A replica lists the model and answers 404 for it, before and after it lists it anew: that is held
-# against it, and told once, however often it is asked. A minute later it has the model again.
+# A replica lists the model and answers 404 for it, before and after a new list: this counts against
+# it, and is reported once, however often it is asked. A minute later it has the model again.
 replicas 2
 probes
 

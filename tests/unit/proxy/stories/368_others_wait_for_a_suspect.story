@@ -1,5 +1,5 @@
-# A suspect (A) is alone at a replica, and the other one is full: what comes (E, F) waits until the
-# suspect has its first token.
+# A suspect (A) is alone at a replica, and the other replica is full: later requests (E, F) wait
+# until the suspect has its first token.
 replicas 3
 engines sglang
 set policy round_robin

@@ -1,5 +1,5 @@
-# An engine of HTTP/1.0 ends its answer with the connection, or tells the length. A client of HTTP/1.0 gets
-# a whole stream without chunks, and then the end.
+# An HTTP/1.0 engine ends its answer with the connection, or announces the length. An HTTP/1.0
+# client gets a whole stream without chunks, then the end.
 replicas 1
 
 A connects

@@ -1,4 +1,5 @@
-# An operator lets an engine sleep. What has no token there moves at once, whatever the watchdog's limit.
+# An operator puts an engine to sleep. Requests without a token move at once, whatever the
+# watchdog's limit.
 replicas 2
 probes
 engines vllm

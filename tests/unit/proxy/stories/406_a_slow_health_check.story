@@ -1,5 +1,5 @@
-# A stream flows while the health checks hang: the engine is slow, not dead. When nothing comes from it any
-# more, it is down.
+# A stream flows while the health checks hang: the engine is slow, not dead. When nothing arrives
+# any more, it is down.
 replicas 1
 probes
 set watchdog 0

@@ -1,4 +1,4 @@
-# A whole answer has another length without them, so it has none of its own.
+# A whole answer has another length without token ids, so its own length is not forwarded.
 engines vllm
 replicas 1
 set kv-ask 100

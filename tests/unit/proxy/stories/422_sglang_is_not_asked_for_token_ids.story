@@ -1,4 +1,4 @@
-# It has the question by another name, and refuses it in streams.
+# SGLang has the question under another name, and refuses it in streams.
 engines sglang
 replicas 1
 set kv-ask 100

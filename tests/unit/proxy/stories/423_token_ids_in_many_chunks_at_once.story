@@ -1,4 +1,5 @@
-# Several pieces come with one read: what is made of the first ones waits, untouched, until all go out.
+# Several chunks arrive in one read: the output of the first ones waits, unchanged, until all are
+# sent.
 engines vllm
 replicas 1
 set kv-ask 100

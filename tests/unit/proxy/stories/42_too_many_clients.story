@@ -1,7 +1,7 @@
-# At connections-max the connection that has been idle longest goes, then one that only waits for its
-# peer to take note of an error. One that has just come, or was just answered, stays: a request may
-# be on its way there. Where there is neither, a newcomer gets a 503 before it has asked
-# anything; a crowd of those is reset.
+# At connections-max the router closes the longest-idle connection, or else one that lingers after
+# an error. A new or just-answered connection is kept, because a request may be on its way. If no
+# connection can be closed, a new client gets 503 before it asks anything. A crowd of new
+# connections is reset.
 replicas 1
 set connections-max 2
 

@@ -1,5 +1,5 @@
-# upstream-connections-max is our own limit: the replica is not blamed, another one is taken, and
-# then the request waits for room.
+# upstream-connections-max is the router's own limit, so the replica is not blamed. The router uses
+# another replica; if there is none, the request waits.
 replicas 2
 set upstream-connections-max 1
 

@@ -1,5 +1,5 @@
-# All bodies that are held share one limit: beyond it a request is refused with a 503, and one that
-# is under way is not touched.
+# All buffered bodies share a limit. Beyond it a request is refused with 503. Requests in flight are
+# not affected.
 replicas 1
 set buffered-bytes-max 64KiB
 

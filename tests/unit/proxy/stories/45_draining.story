@@ -1,6 +1,6 @@
-# A node that ends: first it is not ready, and answers close their connections; what is open goes
-# on. Then the port closes: idle connections close, one that was just accepted has a moment for its
-# first request, and whoever still waits gets its answer.
+# A router shuts down. It first reports not ready, and its answers close their connections; open
+# requests go on. Then the port closes: idle connections close, a newly accepted connection has a
+# moment for its first request, and waiting requests are answered.
 replicas 1
 
 A connects

@@ -1,5 +1,5 @@
-# The admin port answers itself, whatever the path, and is no part of a drain. What may not be asked is
-# refused before its body is read: that connection closes.
+# The router answers every path on the admin port itself, and the admin port is no part of a drain.
+# Forbidden calls are refused before their body is read, and the connection closes.
 replicas 1
 
 A connects to the admin port

@@ -1,5 +1,5 @@
-# A replica is up with its first good health check; its models are asked for at once, then its
-# metrics. It is down after three failures in a row, and up again with one success.
+# A replica is up after its first successful health check; the router then reads its models and
+# metrics. It is down after three consecutive failures, and up again after one success.
 replicas 1
 probes
 set scrape-interval 1h

@@ -1,5 +1,6 @@
-# A port that refuses is a dead engine: it is down at once, idle connections close, and answers that
-# have been silent for 5 s end, for a killed engine may leave them hanging. One that moves goes on.
+# A refused port means a dead engine: the replica is down at once and idle connections close.
+# Answers that have been silent for 5 s end, since a killed engine may leave them hanging. An answer
+# that still moves goes on.
 replicas 1
 probes
 set health-interval 6s

@@ -1,5 +1,5 @@
-# GET /v1/models: the lists of all replicas as one; one model by its name; a model that no engine
-# has.
+# GET /v1/models merges the lists of all replicas. Also: one model by its name, and a model that no
+# engine has.
 replicas 2
 probes
 

@@ -1,6 +1,6 @@
-# Engines that refuse the router's own question are asked with the client's key: the list goes to
-# this client alone, and teaches the router who serves what. If all refuse the client too, it gets
-# the refusal of the engine; a client that goes is forgotten.
+# Engines refuse the router's own model query, so the router asks with the client's key. Only this
+# client gets the list, and the router learns which replica serves what. If all engines refuse, the
+# client gets an engine's refusal. A client that leaves is forgotten.
 replicas 2
 probes
 

@@ -1,5 +1,5 @@
-# SGLang may answer a health check by computing a token, behind all other work: it is asked rarely,
-# and is given more time. /server_info tells the size of its cache.
+# SGLang may answer a health check by computing a token behind all other work. It is probed rarely
+# and gets more time. /server_info reports its cache size.
 replicas 1
 probes
 engines sglang

@@ -1,5 +1,6 @@
-# An idle connection to a replica is kept for upstream-keepalive, a little less than engines keep
-# theirs. The engine may close it or talk out of turn: it is given up, and nobody is blamed.
+# An idle connection to a replica is kept for upstream-keepalive, slightly less than engines keep
+# theirs. If the engine closes it or sends unrequested bytes, the router drops it and blames no
+# replica.
 replicas 1
 set upstream-keepalive 4s
 

@@ -1,5 +1,5 @@
-# A name may have several addresses. One is used until connecting to it fails, then the next, under
-# the same booking; the replica has failed when all of them have.
+# A name may have several addresses. The router uses one until connecting to it fails, then the
+# next, under the same booking. The replica has failed when all its addresses have.
 replicas 1
 names
 

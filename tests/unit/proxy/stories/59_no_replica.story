@@ -1,4 +1,4 @@
-# Nobody is there: 503 at once, and the client may come again in a second.
+# There are no replicas: 503 at once, with Retry-After of a second.
 replicas 1
 probes
 set when-all-down refuse

@@ -1,5 +1,5 @@
-# A health check without an answer in time is a failure like any other, whatever kind of probe it
-# was: the next one begins on a fresh connection.
+# A health check without a timely answer is a failure like any other, for every kind of probe. The
+# next probe uses a fresh connection.
 replicas 1
 probes
 set health-timeout 1s

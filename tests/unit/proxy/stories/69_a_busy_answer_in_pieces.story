@@ -1,5 +1,5 @@
-# The 503 of a replica may come in pieces: its booking is released with its head, as no work is done
-# there, and the answer goes on.
+# A replica's 503 arrives in pieces. Its head releases the booking, since the replica does no work,
+# and the answer is forwarded.
 replicas 1
 
 A connects

@@ -1,4 +1,5 @@
-# The session of a request is read from its header, or from the fields that clients use for it.
+# The router reads a request's session from its header, or from the body fields that clients use for
+# it.
 replicas 2
 set policy session
 

@@ -1,5 +1,5 @@
-# What a slow client does not take counts as held memory. Where there is none, it loses its
-# connection, by a reset.
+# Bytes that a slow client does not read count as buffered memory. If there is no memory, its
+# connection is reset.
 replicas 1
 set buffered-bytes-max 64KiB
 

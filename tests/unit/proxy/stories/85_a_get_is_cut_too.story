@@ -1,5 +1,4 @@
-# A request without a body, that could be asked again at any time, is not either once a part of its
-# answer is with the client.
+# A GET could be repeated at any time, but is not once the client has part of the answer.
 replicas 2
 
 A connects

@@ -1,0 +1,36 @@
+# queue-max limits all waiting requests: those without a free replica, and those behind a suspect.
+replicas 2
+engines sglang
+set requests-max 2
+set queue-max 1
+
+A connects
+A posts /v1/completions {"model":"m","stream":true,"prompt":[5000]}
+    connect 1a
+    book A at 1
+1a accepts
+    to 1a: POST /v1/completions HTTP/1.1; Content-Length: 43 "{\"model\":\"m\",\"stream\":true,\"prompt\":[5000]}"
+B connects
+B posts /v1/completions {"model":"m","stream":true,"prompt":"b"}
+    connect 2a
+    book B at 2
+2a accepts
+    to 2a: POST /v1/completions HTTP/1.1; Content-Length: 40 "{\"model\":\"m\",\"stream\":true,\"prompt\":\"b\"}"
+2a streams
+2a says "data: {\"choices\":[{\"text\":\"b\"}]}\n\n"
+    to B: HTTP/1.1 200 OK; Transfer-Encoding: chunked "22\r\ndata: {\"choices\":[{\"text\":\"b\"}]}\n\n\r\n"
+C connects
+C posts /v1/completions {"model":"m","stream":true,"prompt":"c"}
+wait 5200
+1a ends
+    close 1a
+    log poison_suspect replicas=10.0.0.1:8000
+    log upstream_failed then=refused
+    to A: HTTP/1.1 502 Bad Gateway; Content-Length: 235 "{\"error\":{\"message\":\"An engine died after this request, and too many such requests wait for an engine without other requests. Provider returned error 502 (server error): try again later.\",\"type\":\"server_error\",\"param\":null,\"code\":502}}"
+    log request
+    connect 1b
+    release A at 1
+    book C at 1
+wait 500
+counters
+    requests 3, retries 1, 5xx 1, refused suspect 1, upstream broken 1

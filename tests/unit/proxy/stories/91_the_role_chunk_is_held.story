@@ -1,0 +1,32 @@
+# vLLM sends its head and the role chunk before it computes anything. The router holds both. If the
+# replica dies, another answers, and the client sees one answer, with the head and the first token
+# in one write.
+replicas 2
+A connects
+A posts /v1/chat/completions {"model":"m","stream":true,"messages":[]}
+    connect 1a
+    book A at 1
+1a accepts
+    to 1a: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
+1a streams
+1a says "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n"
+1a breaks
+    close 1a
+    log upstream_failed then=moved to=10.0.0.2:8000
+    release A at 1
+    book A at 2
+wait 250
+    connect 2a
+2a accepts
+    to 2a: POST /v1/chat/completions HTTP/1.1; Content-Length: 41 "{\"model\":\"m\",\"stream\":true,\"messages\":[]}"
+2a streams
+2a says "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n"
+2a says "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n"
+    to A: HTTP/1.1 200 OK; Transfer-Encoding: chunked "71\r\ndata: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n\r\n"
+2a says "data: [DONE]\n\n"
+    to A: "e\r\ndata: [DONE]\n\n\r\n"
+2a is done
+    to A: "0\r\n\r\n"
+    release A at 2
+counters
+    requests 1, retries 1, 2xx 1, upstream broken 1
