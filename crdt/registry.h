@@ -144,8 +144,8 @@ void crdt_registry_check(const struct crdt_registry *r);
  * Both registries have the same configuration except for the time, and `r` is empty. */
 void crdt_registry_copy(struct crdt_registry *r, const struct crdt_registry *from);
 
-/* Sets the time, never back. Names again the rows that this router has to repeat, raises the floor,
- * and forgets the rows below it. */
+/* Advances the time; an earlier time is ignored. Repeats this router's names before they expire,
+ * raises the floor, and forgets the rows below the floor. */
 void crdt_registry_advance(struct crdt_registry *r, uint32_t now_s);
 uint32_t crdt_registry_floor_s(const struct crdt_registry *r);
 

@@ -56,9 +56,9 @@ MUST_USE int crdt_state_create(struct crdt_state **out, const struct crdt_state_
 void crdt_state_destroy(struct crdt_state *s);
 void crdt_state_check(const struct crdt_state *s);
 
-/* Sets the cluster time, never back, of index and registry. Names again, in time, the replicas that
- * this router repeats, and forgets names that no router has named for names_ttl_s. Cheap when less
- * than a second has passed. */
+/* Advances index, registry and poison list to this cluster time; they ignore an earlier time.
+ * Repeats the names of this router's replicas before they expire, and forgets names that no router
+ * has repeated for names_ttl_s. Cheap when less than a second has passed. */
 void crdt_state_clock(struct crdt_state *s, uint64_t cluster_ms);
 /* The clock was set by `by_ms`, and `s` has the new time: moves the times of early observations
  * (crdt/early.h). */

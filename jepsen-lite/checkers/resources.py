@@ -4,7 +4,7 @@ The lab writes at each rest, for each router, event `holds`: `descriptors`, its 
 number of TCP sockets on its machine.
 
     descriptors    it has more open than sockets, a few files and LIMIT
-    growing        that number grew at GROWS rests one after another, by GROWN in all
+    growing        the number of sockets grew at GROWS rests one after another, by GROWN in all
     blind          at a calm rest nobody looked
     sockets        its machine has more than SOCKETS, which is several times the need of clients, engines, the balancer
                    and other routers at rest (25)"""

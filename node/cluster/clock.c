@@ -22,7 +22,7 @@ enum {
     GRAIN_MS = 100,       /* smaller differences may be network delay and are ignored */
     SLEW_GENERATIONS = 8, /* a clock ahead by at most this is slowed down, not set back */
     AGE_S = 5,            /* smaller differences of age count as equal */
-    PROOF_US = 1500000,   /* a jump must have been due for this time */
+    PROOF_US = 1500000,   /* a jump is made only after it has been due for this long */
     DRAIN_US = 500000,    /* time to read the messages queued in the socket */
 };
 

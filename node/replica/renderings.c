@@ -20,9 +20,9 @@ enum {
 };
 _Static_assert((int)NODE_REPLICAS_MAX < (int)NO_REPLICA, "each has a number");
 
-/* If a rendering without the prompt's lead leaves fewer bytes than this, the prompt teaches
- * nothing. The checkpoints are then too far apart: any number of cached tokens fits some
- * rendering. */
+/* Least bytes, besides tools, that a rendering must keep of a prompt whose lead it ignores. With
+ * fewer the text has too few checkpoints: nearly any number of cached tokens would fit, so the
+ * answer says nothing about the rendering. */
 static const uint64_t least_bytes = (uint64_t)4 * CHECKPOINT_BLOCK_BYTES;
 /* The losses of an answer are divided by the greatest of them, or by small_share if that is more.
  * Earlier losses fade by `fade` with each answer. A margin is the loss by which another rendering

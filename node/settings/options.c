@@ -524,8 +524,8 @@ static int check_ttl(const struct node_options *o, struct node_options_error *er
     uint64_t least_s = (o->ttl_ms + CRDT_TTL_MAX * 1000 - 1) / (CRDT_TTL_MAX * 1000);
     (void)snprintf(reason, sizeof reason,
                    "ttl would be %" PRIu64
-                   " time slices long, and at most %d are possible, want at least "
-                   "%" PRIu64 "s",
+                   " generations, and at most %d are possible: want a generation of at least "
+                   "%" PRIu64 "s, or a shorter ttl",
                    slices, CRDT_TTL_MAX, least_s);
     return fail_setting(o, error, "generation", reason);
 }

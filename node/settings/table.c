@@ -65,7 +65,7 @@ static const struct node_option rows[] = {
      FIELD(kubernetes_credentials, PATH, "FOLDER", RESTART),
      .fallback = "/var/run/secrets/kubernetes.io/serviceaccount",
      .help = "token, CA, namespace for replica-kubernetes",
-     .more = "Read for each request."},
+     .more = "Token and CA are read for each call of the API server, the namespace at start."},
     {.name = "client-keys-file",
      PATH(client_keys_file),
      .help = "API keys of clients: names, hashes, limits",

@@ -281,9 +281,11 @@ static void test_a_generation_too_short_for_the_ttl_is_refused(void **state)
     assert_int_equal(node_options_finish(&o, &error), 0);
     assert_int_equal(flags("--ttl", "24h", NULL), 0);
     assert_int_equal(node_options_finish(&o, &error), ERR_RANGE);
-    assert_string_equal(error.text,
-                        "bad setting generation = \"15s\" (flag --generation): ttl would be 5760 "
-                        "time slices long, and at most 3840 are possible, want at least 23s");
+    assert_string_equal(
+        error.text,
+        "bad setting generation = \"15s\" (flag --generation): ttl would be 5760 "
+        "generations, and at most 3840 are possible: want a generation of at least 23s, or a "
+        "shorter ttl");
     assert_int_equal(flags("--generation", "23s", NULL), 0);
     assert_int_equal(node_options_finish(&o, &error), 0);
     assert_int_equal(o.generation_ms, 23000);
