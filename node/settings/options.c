@@ -520,7 +520,7 @@ static int check_ttl(const struct node_options *o, struct node_options_error *er
     uint64_t slices = (o->ttl_ms + o->generation_ms - 1) / o->generation_ms;
     if (slices <= CRDT_TTL_MAX)
         return 0;
-    char reason[128];
+    char reason[160];
     uint64_t least_s = (o->ttl_ms + CRDT_TTL_MAX * 1000 - 1) / (CRDT_TTL_MAX * 1000);
     (void)snprintf(reason, sizeof reason,
                    "ttl would be %" PRIu64
