@@ -166,7 +166,7 @@ class Shown(Clustered):
         self.assertEqual((members["r2"]["places"][0]["address"], members["r2"]["places"][0]["kind"]),
                          (place(other), "advertised"))
         shown = gvctl("members", "-v", admin=first.admin_port)[1]
-        self.assertRegex(shown, r"(?m)^version: [0-9.]+ \(2\)$")
+        self.assertRegex(shown, r"(?m)^version: [0-9.]+(\+[0-9a-f]+)? \(2\)$")
         self.assertRegex(shown, r"(?m)^policy: .*round_robin \(1\)")
         self.assertIn("r2: " + hint["differs"], shown)
 

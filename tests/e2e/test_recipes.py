@@ -70,7 +70,7 @@ void admin_peers(struct admin *a, struct exchange *x, const struct http_head *he
     }
 """)],
         "node/replica/learned.c": [
-            (r"(/\* Figures with samples\. \*/\n)", r"""static void peak_report(const struct node_replica *k, struct crdt_learned *out)
+            (r"(/\* [^\n]* \*/\nstatic const struct figure \{)", r"""static void peak_report(const struct node_replica *k, struct crdt_learned *out)
 {
     out->prompt_peak = to_count(k->cache.prompt_peak);
 }
