@@ -90,7 +90,8 @@ static void write_attempts(const struct proxy *proxy, struct prometheus *p)
         {"engine_control_total", "Control requests, one per replica.", (double)s->controls},
         {"engine_cache_resets_total", "Replicas that confirmed a cache reset.",
          (double)s->cache_resets},
-        {"watchdog_moved_total", "Requests moved from stalled or sleeping replicas.",
+        {"watchdog_moved_total",
+         "Requests moved from stalled, sleeping, or down and silent replicas.",
          (double)s->watchdog_moved},
     };
     prometheus_figures(p, figures, ARRAY_LEN(figures));
@@ -195,7 +196,7 @@ static void write_aliases(const struct proxy *proxy, struct prometheus *p)
 static void write_shortages(const struct proxy *proxy, struct prometheus *p)
 {
     prometheus_family(p, "local_shortages_total",
-                      "Connections to replicas that failed on this machine.");
+                      "Connections to replicas not opened because this machine lacked something.");
     for (unsigned i = 0; i < NET_SHORTAGES; i++) {
         prometheus_label(p, "of", slice_of_cstr(net_shortage_name((enum net_shortage)i)));
         prometheus_value(p, (double)proxy->engines.shortages[i].met);

@@ -61,12 +61,12 @@ struct proxy_stats {
     /* Requests to single replicas, made from control requests to all replicas. */
     uint64_t controls;
     uint64_t cache_resets;           /* times a replica confirmed an empty cache */
-    uint64_t watchdog_moved;         /* requests moved away from stalled or sleeping replicas */
+    uint64_t watchdog_moved;         /* requests moved from stalled, sleeping, or down replicas */
     uint64_t bytes_in;               /* request bodies */
     uint64_t bytes_out;              /* answers */
     uint64_t decoded[HTTP_CODINGS];  /* decoded request bodies, by coding */
     uint64_t unpacked[HTTP_CODINGS]; /* decoded answers, by coding */
-    uint64_t unpack_waits;           /* times the rest of an answer waited for the next event */
+    uint64_t unpack_waits;           /* times the rest of an answer waited for the next tick */
     uint64_t not_understood;         /* bodies with an unreadable prompt: routed by load */
     uint64_t ids_asked;              /* prompts for which an engine was asked for token ids */
     uint64_t ids_asked_bytes;        /* bytes of the prompts counted in ids_asked */

@@ -116,7 +116,7 @@ static struct crdt_load others(const struct context *c, const struct node_replic
        LABEL("outcome", node_outcome_text((enum node_outcome)i)),                                  \
        "Requests that ended, by outcome.", s->outcomes[i])                                         \
     XS(replica_rejections_total, 2, LABEL("peer", i == 0 ? "accepted" : "rejected"),               \
-       "4xx answers tried at another replica, which accepted or rejected the request.",            \
+       "Requests tried at another replica after a 4xx, which accepted or rejected them.",          \
        i == 0 ? k->reject.contradicted : k->reject.confirmed)                                      \
     XS(upstream_errors_total, NODE_ERRORS, LABEL("kind", node_error_text((enum node_error)i)),     \
        "Failed attempts at a replica.", s->failed[i])
@@ -245,7 +245,7 @@ static void put_figures(const struct node_router *r, struct prometheus *p)
         {"index_entries", "Observations in the prefix index.", (double)s.entries},
         {"index_bytes", "Memory allocated for the prefix index.", (double)s.bytes},
         {"index_bytes_used", "Memory that the prefix index uses.", (double)s.bytes_used},
-        {"index_split_bytes", "Memory for counters of shadow mode, beyond the limit.",
+        {"index_split_bytes", "Memory for counters of shadow mode, not counted against the limit.",
          (double)s.split_bytes},
         {"index_bytes_max", "Memory limit of the prefix index.", (double)s.bytes_max},
         {"index_inserted_total", "Observations added.", (double)s.inserted},

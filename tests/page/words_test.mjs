@@ -205,11 +205,11 @@ test('shadow mode has a tile with both shares from cache', () => {
   show({ r1: node('shadow', 300, 800), r2: node('shadow', 320, 760) });
   assert.equal(document.getElementById('c-shadow-tile').hidden, false);
   assert.deepEqual([text('h-shadow'), text('c-shadow')], ['Shadow mode: from cache', '31\u00a0% \u2192 78\u00a0%']);
-  assert.equal(text('c-shadow-foot'), 'in an hour: as it is (least_request), predicted (cache_aware); 80\u00a0% of 20 requests would move');
+  assert.equal(text('c-shadow-foot'), 'last hour: now (least_request), predicted (cache_aware); the policy would move 80\u00a0% of 20 requests');
   minutes = 7;
   show({ r1: node('control', 250, 780) });
   assert.deepEqual([text('h-shadow'), text('c-shadow')], ['Control group: from cache', '25\u00a0% : 78\u00a0%']);
-  assert.equal(text('c-shadow-foot'), 'in 7 min: least_request (10 requests), cache_aware (10 requests)');
+  assert.equal(text('c-shadow-foot'), 'last 7 min: least_request (10 requests), cache_aware (10 requests)');
 });
 
 test('the headline has the severity of the worst problem', () => {

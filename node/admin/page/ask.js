@@ -23,19 +23,20 @@ function all(nodes) {
   const names = Object.keys(nodes).sort();
   const choices = new Map();
   for (const name of names) {
-    const where = nodes[name].choice || `nowhere (${nodes[name].error || 'no answer'})`;
+    const where = nodes[name].choice ? `would choose ${nodes[name].choice}` : `named no replica (${nodes[name].error || 'no answer'})`;
     choices.set(where, [...(choices.get(where) || []), name]);
   }
-  const words = choices.size === 1 ? `All ${names.length} routers would choose ${[...choices.keys()][0]}.`
-    : [...choices].map(([where, who]) => `${list(who)} would choose ${where}`).join('; ') + '. Nearly equal costs are decided at random, so routers with the same beliefs may differ: compare the costs.';
+  const each = [...choices].map(([where, who]) => `${list(who)} ${where}`).join('; ');
+  const words = names.length === 1 ? `${each}.` : choices.size === 1 ? `All ${names.length} routers ${[...choices.keys()][0]}.`
+    : each + '. Nearly equal costs are decided at random, so routers with the same beliefs may differ: compare the costs.';
   const rows = names.map((name) => {
     const e = nodes[name], r = (e.replicas || []).find((x) => x.replica === e.choice);
     return h('tr', {}, h('th', { scope: 'row' }, name), h('td', {}, e.choice || e.error || '–'), h('td', { class: 'n' }, r ? seconds(r.cost_s) : '–'), h('td', { class: 'n' }, r ? `${whole(r.cached_tokens)} of ${whole(Math.round(e.prompt_tokens))}` : '–'));
   });
   const head = ['Router', 'Would choose', 'Cost', 'Holds'].map((t, i) => h('th', { scope: 'col', class: i > 1 ? 'n' : null }, t));
-  const each = names.filter((n) => nodes[n].replicas).map((name) => h('details', {}, h('summary', {}, `The view of ${name}`), ...one(nodes[name], `What each replica would cost, in the view of ${name}`)));
+  const details = names.filter((n) => nodes[n].replicas).map((name) => h('details', {}, h('summary', {}, `The view of ${name}`), ...one(nodes[name], `What each replica would cost, in the view of ${name}`)));
   return [h('p', { class: 'sentence' }, words),
-    h('div', { class: 'scroll', role: 'region', 'aria-label': 'The choice of each router', tabindex: '0' }, h('table', {}, h('thead', {}, h('tr', {}, ...head)), h('tbody', {}, ...rows))), ...each];
+    h('div', { class: 'scroll', role: 'region', 'aria-label': 'The choice of each router', tabindex: '0' }, h('table', {}, h('thead', {}, h('tr', {}, ...head)), h('tbody', {}, ...rows))), ...details];
 }
 
 // `use` takes a token for the calls that follow.

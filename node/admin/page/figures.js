@@ -57,12 +57,12 @@ function shadow(nodes) {
   const c = compared(nodes), is = c && c.mode === 'shadow';
   mark($('c-shadow-tile'), 'hidden', c ? null : '');
   if (!c) return;
-  const when = c.minutes < 60 ? `in ${c.minutes} min` : 'in an hour';
+  const when = c.minutes < 60 ? `last ${c.minutes} min` : 'last hour';
   const share = (s) => (s.prompt > 0 ? percent(s.cached, s.prompt) : '?');
   say($('h-shadow'), is ? 'Shadow mode: from cache' : 'Control group: from cache');
   say($('c-shadow'), is ? `${share(c.sides.plain)} \u2192 ${share(c.sides.policy)}` : `${share(c.sides.plain)} : ${share(c.sides.policy)}`);
   say($('c-shadow-foot'), is
-    ? `${when}: as it is (${c.plain}), predicted (${c.policy}); ${percent(c.moved, c.sides.plain.requests)} of ${count(c.sides.plain.requests, 'request')} would move`
+    ? `${when}: now (${c.plain}), predicted (${c.policy}); the policy would move ${percent(c.moved, c.sides.plain.requests)} of ${count(c.sides.plain.requests, 'request')}`
     : `${when}: ${c.plain} (${count(c.sides.plain.requests, 'request')}), ${c.policy} (${count(c.sides.policy.requests, 'request')})`);
 }
 

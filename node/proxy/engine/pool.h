@@ -59,7 +59,8 @@ struct pool {
      * has no connections, so `heard_ms` is unused there. */
     uint64_t heard_ms; /* the last byte of any kind */
     uint64_t token_ms; /* the last byte after the first token of an answer */
-    uint64_t begun_ms; /* the last byte of the answer with tokens that has been silent longest */
+    uint64_t begun_ms; /* of the answers past their first token, the most silent one's last byte;
+                        * 0: no such answer */
     uint64_t busy_ms;  /* since this time some request has always been waiting; 0: none waits */
     uint64_t asked_ms; /* the last time the watchdog asked for a sign of life */
     /* Last time the watchdog asked for a health check at the cost of a token. */
