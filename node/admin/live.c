@@ -41,7 +41,8 @@ struct agreement {
     uint64_t since_ms; /* Unix time */
     uint64_t asked_ms, equal_ms;
     unsigned differ;
-    struct buf nodes; /* JSON: the routers' reports in short; empty: not known yet */
+    unsigned differed; /* number of answers with differences since the last without any */
+    struct buf nodes;  /* JSON: the routers' reports in short; empty: not known yet */
 };
 
 struct admin_live {
@@ -81,6 +82,8 @@ static bool is_change(enum agree before, enum agree now)
     return before != now && !same;
 }
 
+/* Before the first equal answer, a single answer with differences says nothing: updates may be on
+ * the way. */
 static enum agree judge(const struct agreement *a, bool silent, uint64_t now_ms)
 {
     if (a->differ == 0)
@@ -91,6 +94,8 @@ static enum agree judge(const struct agreement *a, bool silent, uint64_t now_ms)
         return AGREE_JOINING;
     if (a->equal_ms != 0 && now_ms < a->equal_ms + LIVE_MOVING_MS)
         return AGREE_MOVING;
+    if (a->equal_ms == 0 && a->differed < 2)
+        return AGREE_UNKNOWN;
     return (a->differ & NODE_DIGESTS_INCOMPARABLE) != 0 ? AGREE_INCOMPARABLE : AGREE_DIFFER;
 }
 
@@ -128,6 +133,7 @@ static void on_digests(void *context, struct slice nodes)
         return;
     admin_hearing(live->admin, nodes);
     a->differ = node_digests_differ(nodes);
+    a->differed = a->differ == 0 ? 0 : a->differed + 1;
     admin_saw_digests(live->admin, a->differ == 0);
     if (a->differ == 0)
         a->equal_ms = now_ms;
@@ -157,6 +163,7 @@ static void ask_digests(struct admin_live *live, uint64_t now_ms)
     if (a->asked_ms != 0 && now_ms > a->asked_ms + LIVE_MOVING_MS) { /* no viewer for long */
         a->since_ms = 0;
         a->equal_ms = 0;
+        a->differed = 0;
     }
     a->asked_ms = now_ms;
     a->asking = true;

@@ -82,7 +82,7 @@ function agreed(snap) {
     case 'differ':
       return `The routers differ in ${list(a.differ.map((c) => CLASSES[c] || c))}.${since}`;
     default:
-      return 'The routers have not answered yet.';
+      return 'The routers\u2019 states are being compared.';
   }
 }
 

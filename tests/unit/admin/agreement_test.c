@@ -38,10 +38,25 @@ static void observations_in_flight_do_not_end_agreement(void **state)
     proxy_world_close(&world);
 }
 
+/* A page that was just opened shows no trouble for updates on the way. */
+static void the_first_difference_says_nothing(void **state)
+{
+    (void)state;
+    proxy_world_open(&world, &(struct proxy_world_config){.replicas = 1, .quiet = true, .seed = 1});
+    answered(SLICE(R1 OTHER("7")), AGREE_UNKNOWN);
+    answered(SLICE(R1 OTHER("7")), AGREE_DIFFER);
+    answered(SLICE(R1 OTHER("1")), AGREE_EQUAL);
+    answered(SLICE(R1 OTHER("7")), AGREE_MOVING);
+    proxy_world_wait(&world, LIVE_MOVING_MS);
+    answered(SLICE(R1 OTHER("7")), AGREE_DIFFER);
+    proxy_world_close(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(observations_in_flight_do_not_end_agreement),
+        cmocka_unit_test(the_first_difference_says_nothing),
     };
     return cmocka_run_group_tests_name("agreement", tests, NULL, NULL);
 }
