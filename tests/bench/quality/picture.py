@@ -117,7 +117,7 @@ def svg(rows):
 
 def regret_table(rows, _):
     draws = by_case(rows, "draw")
-    yield f"| `{OWN}`, over {len(draws)} draws | median | worst quarter from | worst |"
+    yield f"| `{OWN}`, over {len(draws)} draws | median | 75th percentile | worst |"
     yield "|---|---|---|---|"
     for name, measure in MEASURES:
         values = regrets(draws, measure)[OWN]
