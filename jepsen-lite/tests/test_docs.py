@@ -88,7 +88,7 @@ class Lists(unittest.TestCase):
     def test_list_names_each_nemesis(self):
         done = subprocess.run([os.path.join(HERE, "..", "run"), "--list"], stdout=subprocess.PIPE, text=True, check=True)
         self.assertEqual([], [n for n in found.nemeses() if not re.search(r"^  %s\s" % re.escape(n), done.stdout, re.M)])
-        self.assertIn("`jepsen-lite/run --list` says what each does", PAGE)
+        self.assertIn("`jepsen-lite/run --list`", PAGE)
 
     def test_the_page_lists_the_rules_of_each_checker(self):
         self.assertEqual([], [n for n in found.checkers() if not re.search(r"^- \*\*%s\*\*(, also)? \(" % n, PAGE, re.M)])
