@@ -59,8 +59,8 @@ struct http_usage {
     unsigned error_status;
     int64_t sequence_number; /* number of the last event (OpenAI's responses); -1: none */
     unsigned token_events;   /* events with tokens */
-    uint64_t text_bytes;     /* bytes of text in token events; SGLang's native events repeat earlier
-                              * text */
+    uint64_t text_bytes;     /* bytes of text in token events; too many for SGLang's native
+                              * events, because each repeats the earlier text */
     char response_id[HTTP_USAGE_ID_MAX + 1]; /* empty while unknown, or if too long */
 
     /* Private to usage.c and usage_json.c. */

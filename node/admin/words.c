@@ -153,7 +153,8 @@ static const struct words {
     {"local_shortage", ADMIN_EVENT_TROUBLE,
      "This router is short of local {of} for connections to replicas. To do: {want}."},
     {"local_shortage_over", ADMIN_EVENT_TROUBLE,
-     "The shortage of local {of} is over: {times#connection|connections} could not be opened."},
+     "The shortage of local {of} is over. While it lasted, {times#connection|connections} could "
+     "not be opened."},
     {"log_stalled", ADMIN_EVENT_TROUBLE,
      "Standard error is blocked: log lines are dropped until it accepts them."},
     {"log_lines_dropped", ADMIN_EVENT_TROUBLE,

@@ -60,8 +60,8 @@ static const struct command rows[] = {
      .help = "compare the policy with a plain one (shadow mode)",
      .more =
          "Shows, for both policies, the share of prompt tokens from cache and the time to first\n"
-         "token in the last hour, of all routers. With shadow: on, the values of the policy are\n"
-         "predictions. With control-share, both are measured."},
+         "token in the last hour, of all routers. In shadow mode the values of the router's own\n"
+         "policy are predictions. With control-share, both are measured."},
     {.name = "events",
      .run = COMMAND_EVENTS,
      .options = "interval follow last local router",

@@ -216,7 +216,8 @@ static const char *next_of(const json_t *r)
         {"requests", "the engine's log says why; restart the engine, or gvctl remove it"},
         {"tls", "gvctl events says how to fix TLS"},
         {"drained", "run gvctl undrain when it may serve again"},
-        {"stalled", "look at its GPU and its log; requests without a token move to other replicas"},
+        {"stalled", "look at its GPU and its log; requests that have no answer token yet move to "
+                    "other replicas"},
         {"errors", "the engine's log says why; gvctl drain keeps requests away"},
         {"broke", "the engine's log says why; gvctl drain keeps requests away"},
     };

@@ -48,7 +48,8 @@ static void write_attempts(const struct proxy *proxy, struct prometheus *p)
         {"retry_budget_exhausted_total", "Retries not made because retry-budget was used up.",
          (double)s->retry_budget_exhausted},
         {"poison_suspects_total",
-         "Times that a request without a token may have killed its replica.", (double)s->suspects},
+         "Times that a replica died while a request there had no answer token yet.",
+         (double)s->suspects},
         {"poison_remembered", "Requests refused as poison.",
          (double)node_poison_count(proxy->config.router)},
         {"upstream_connects_total", "Connections opened to replicas.",
@@ -72,7 +73,8 @@ static void write_attempts(const struct proxy *proxy, struct prometheus *p)
          (double)proxy->admission.queue.lines[QUEUE_ROOM].length},
         {"not_understood_total", "Prompt bodies that are no JSON request, routed by load.",
          (double)s->not_understood},
-        {"backpressure_total", "Pauses of reading an engine for a slow client.",
+        {"backpressure_total",
+         "Times that reading an answer stopped because the client was too slow.",
          (double)s->backpressure},
         {"answer_decode_waits_total", "Pauses in decoding an engine's answer.",
          (double)s->unpack_waits},
@@ -195,8 +197,9 @@ static void write_aliases(const struct proxy *proxy, struct prometheus *p)
 
 static void write_shortages(const struct proxy *proxy, struct prometheus *p)
 {
-    prometheus_family(p, "local_shortages_total",
-                      "Connections to replicas not opened because this machine lacked something.");
+    prometheus_family(
+        p, "local_shortages_total",
+        "Connections to replicas not opened because this machine lacked ports, files or memory.");
     for (unsigned i = 0; i < NET_SHORTAGES; i++) {
         prometheus_label(p, "of", slice_of_cstr(net_shortage_name((enum net_shortage)i)));
         prometheus_value(p, (double)proxy->engines.shortages[i].met);

@@ -18,8 +18,8 @@ bool node_room_ran(struct node_room *r, struct node_room_amount ran)
     return ran.requests > r->ran_anywhere.requests || ran.tokens > r->ran_anywhere.tokens;
 }
 
-/* The excess of booked and more over `ran`, the most ever seen running, as a share of `ran`, to the
- * power of 1.5. A little more work is likely to fit, twice as much is not. */
+/* Returns ((`booked` + `more` - `ran`) / `ran`) to the power of 1.5, or 0 without an excess. `ran`:
+ * the most ever seen running. A little more work is likely to fit, twice as much is not. */
 static double beyond(double booked, double more, double ran)
 {
     double excess = booked + more - ran;

