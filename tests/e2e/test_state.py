@@ -294,8 +294,8 @@ class Together(Kept):
                 s.call("POST", "/sim/kv", {"replay": False})
         nodes, talks, held, sims = self.all_restart("end", True, meanwhile=be_silent)
         for s in sims:
-            wait_for(lambda: sum(of(r, "missed_total", s.name) > 0 for r in nodes) >= 1, "it is in doubt")
-            self.assertEqual(sum(of(r, "whole", s.name) for r in nodes), 0)
+            wait_for(lambda: sum(of(r, "missed_total", s.name) for r in nodes) > 0
+                     and sum(of(r, "whole", s.name) for r in nodes) == 0, "its readers are in doubt")
         self.assertEqual(self.go_on(nodes, talks), len(talks))
 
     def test_without_state_files_nothing_is_known(self):
