@@ -199,7 +199,7 @@ static void write_shortages(const struct proxy *proxy, struct prometheus *p)
 {
     prometheus_family(
         p, "local_shortages_total",
-        "Connections to replicas not opened because this machine lacked ports, files or memory.");
+        "Connections to replicas not opened for lack of local ports, files or memory.");
     for (unsigned i = 0; i < NET_SHORTAGES; i++) {
         prometheus_label(p, "of", slice_of_cstr(net_shortage_name((enum net_shortage)i)));
         prometheus_value(p, (double)proxy->engines.shortages[i].met);
