@@ -19,10 +19,9 @@ static bool is_half(const char *cert, const char *key)
 int node_options_tls_check(const struct node_options *o, struct node_options_error *error)
 {
     char want[128];
-    (void)snprintf(
-        want, sizeof want,
-        "want one key for each tls-cert, in the same order; %u found, for %u of tls-cert",
-        o->tls_key.count, o->tls_cert.count);
+    (void)snprintf(want, sizeof want,
+                   "want one key for each tls-cert, in the same order; keys: %u, certificates: %u",
+                   o->tls_key.count, o->tls_cert.count);
     if (o->tls_key.count > 0 && o->tls_cert.count != o->tls_key.count)
         return refuse(error, "tls-key", want);
     (void)snprintf(want, sizeof want, "want at most %d certificates", NODE_TLS_CERTS_MAX);

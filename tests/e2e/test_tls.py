@@ -400,7 +400,7 @@ class Files(TlsCase):
         self.assertIn("holds no private key",
                       self.refusal("--tls-cert", self.pair.cert, "--tls-key", self.pair.cert))
         self.assertIn("No such file", self.refusal("--tls-cert", "/none", "--tls-key", "/none"))
-        self.assertIn("1 found, for 2 of tls-cert", self.refusal(*self.pair.flags(), "--tls-cert", other.cert))
+        self.assertIn("keys: 1, certificates: 2", self.refusal(*self.pair.flags(), "--tls-cert", other.cert))
         self.assertIn("holds no private key", self.refusal("--tls-cert", self.pair.cert))
         self.assertIn("both or none", self.refusal("--admin-tls-cert", self.pair.cert))
         self.assertIn("both or none", self.refusal("--replica-key", self.pair.key))
