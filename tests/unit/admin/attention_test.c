@@ -281,6 +281,19 @@ static void a_replica_often_down_is_shown_as_flapping(void **state)
     proxy_world_close(&world);
 }
 
+static void a_replica_that_stays_down_is_out_once(void **state)
+{
+    (void)state;
+    begin();
+    out(1, false);
+    replica(1)->trouble.back_ms = world.now_ms;
+    assert_non_null(look());
+    out(1, true);
+    for (unsigned i = 0; i < ADMIN_FLAPS_OUTS; i++)
+        assert_false(has(ATTENTION_REPLICA_FLAPS, "10.0.0.2:8000"));
+    proxy_world_close(&world);
+}
+
 static void a_replica_dying_in_slow_start_flaps(void **state)
 {
     (void)state;
@@ -306,6 +319,7 @@ int main(void)
         cmocka_unit_test(a_rolling_restart_shows_nothing_red),
         cmocka_unit_test(a_replica_often_down_is_shown_as_flapping),
         cmocka_unit_test(a_replica_dying_in_slow_start_flaps),
+        cmocka_unit_test(a_replica_that_stays_down_is_out_once),
     };
     return cmocka_run_group_tests_name("attention", tests, NULL, NULL);
 }
