@@ -65,8 +65,10 @@ static const char *period(const struct comparison *c, char out[40])
 {
     if (c->minutes >= NODE_SHADOW_MINUTES || c->minutes <= 0)
         (void)snprintf(out, 40, "in the last hour");
+    else if (c->minutes <= 1)
+        (void)snprintf(out, 40, "in the last minute");
     else
-        (void)snprintf(out, 40, "in the last %.0f minute%s", c->minutes, fields_plural(c->minutes));
+        (void)snprintf(out, 40, "in the last %.0f minutes", c->minutes);
     return out;
 }
 
